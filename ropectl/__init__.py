@@ -1,0 +1,31 @@
+"""ropectl: extend the context window of LLaMA-style models, and measure how far they really reach.
+
+The functions below are imported when first used, so that ``import ropectl`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ropectl.compare.run import compare_methods
+    from ropectl.evaluate.api import evaluate_passkey, evaluate_perplexity
+    from ropectl.hf.patch import apply_rope
+    from ropectl.rope.registry import parse_method
+
+_PLACES = {
+    "apply_rope": "ropectl.hf.patch",
+    "compare_methods": "ropectl.compare.run",
+    "evaluate_passkey": "ropectl.evaluate.api",
+    "evaluate_perplexity": "ropectl.evaluate.api",
+    "parse_method": "ropectl.rope.registry",
+}
+
+__all__ = ["apply_rope", "compare_methods", "evaluate_passkey", "evaluate_perplexity", "parse_method"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'ropectl' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACES[name]), name)

@@ -1,0 +1,104 @@
+"""The standard library of the running Python as a text corpus, split into a tuning and a held-out side.
+
+Every Python installation carries several megabytes of real, long, well-written text: its own
+standard-library sources. The split is made per module by a hash of its path inside the library, so
+it is the same on every machine and every Python version: a module is **held out** when the first
+eight bytes of the SHA-256 of its POSIX path (``json/decoder.py``), read as a big-endian integer,
+are divisible by four. ``builtin:tiny`` was trained on the other side only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sysconfig
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+from ropectl.data.documents import Document
+from ropectl.errors import DataError
+
+#: One module in this many is held out.
+HELD_OUT_SHARE = 4
+
+#: Not counted as library text: test suites and demos (often packaged apart), tables and generated
+#: data, and whatever was installed on top of the library.
+EXCLUDED_FOLDERS = frozenset(
+    {
+        "__phello__",
+        "__pycache__",
+        "dist-packages",
+        "encodings",
+        "ensurepip",
+        "idlelib",
+        "lib2to3",
+        "lib-dynload",
+        "pydoc_data",
+        "site-packages",
+        "test",
+        "tests",
+        "turtledemo",
+    }
+)
+EXCLUDED_PREFIXES = ("_sysconfigdata", "config-")
+
+#: A working installation has several hundred modules; far fewer means that the sources are stripped.
+MIN_MODULES = 50
+
+
+def is_held_out(module_path: str) -> bool:
+    """Returns whether the module at this POSIX path inside the library is held out from training."""
+    digest = hashlib.sha256(module_path.encode()).digest()
+    return int.from_bytes(digest[:8], "big") % HELD_OUT_SHARE == 0
+
+
+def module_paths(root: Path | None = None) -> list[str]:
+    """Returns the POSIX paths of all library modules with source, sorted.
+
+    Args:
+        root: The library folder; by default that of the running Python.
+
+    Raises:
+        DataError: If the sources are not there, as in stripped or zipped distributions.
+    """
+    root = root or Path(sysconfig.get_path("stdlib"))
+    paths = sorted(path.as_posix() for path in _walk(root, Path()))
+    if len(paths) < MIN_MODULES:
+        raise DataError(
+            f"builtin:stdlib needs the standard library's sources, but {root} holds {len(paths)} "
+            f"modules with source (at least {MIN_MODULES} expected): this Python ships without them.",
+            "Use a Python with its sources (python.org, Debian, conda, pyenv), or give your own text: --text FILE",
+        )
+    return paths
+
+
+def _walk(root: Path, folder: Path) -> Iterator[Path]:
+    directory = root / folder
+    if not directory.is_dir():
+        return
+    for entry in sorted(directory.iterdir()):
+        relative = folder / entry.name
+        if entry.name in EXCLUDED_FOLDERS or entry.name.startswith(EXCLUDED_PREFIXES):
+            continue
+        if entry.is_dir():
+            yield from _walk(root, relative)
+        elif entry.suffix == ".py" and entry.stat().st_size > 0:
+            yield relative
+
+
+def stdlib_documents(held_out: bool, root: Path | None = None) -> Iterator[Document]:
+    """Yields the modules of one side of the split, one document per module, in path order.
+
+    Args:
+        held_out: True for the evaluation side (``builtin:stdlib``), False for the tuning side
+            (``builtin:stdlib-train``).
+        root: The library folder; by default that of the running Python.
+
+    Raises:
+        DataError: If the sources are not there.
+    """
+    root = root or Path(sysconfig.get_path("stdlib"))
+    for path in module_paths(root):
+        if is_held_out(path) == held_out:
+            with tokenize.open(root / path) as file:  # honours the module's own encoding cookie
+                yield Document(name=path, text=file.read())

@@ -1,0 +1,91 @@
+"""The command tree, and the one place where errors become messages and exit codes.
+
+Nothing heavy is imported here: ``ropectl --help`` must answer at once. Commands import what they need
+when they run.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from ropectl.cli.commands.compare_methods import compare_methods
+from ropectl.cli.commands.eval_passkey import eval_passkey
+from ropectl.cli.commands.eval_perplexity import eval_perplexity
+from ropectl.cli.commands.inspect import inspect
+from ropectl.cli.commands.methods import methods
+from ropectl.errors import RopectlError
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="ropectl",
+    help="Extend the context window of LLaMA-style models: see what RoPE computes, scale it, and measure how far the model "
+    "really reaches.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("compare-methods")(compare_methods)
+app.command("eval-perplexity")(eval_perplexity)
+app.command("eval-passkey")(eval_passkey)
+app.command("inspect")(inspect)
+app.command("methods")(methods)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(version("ropectl"))
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+class _Interrupted(BaseException):
+    """Ctrl-C; not a KeyboardInterrupt, which Typer would turn into exit code 1."""
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise _Interrupted
+
+
+def main() -> None:
+    """Runs the command line and exits: 0 done, 1 failed, 2 bad input, 130 interrupted."""
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        app()
+    except _Interrupted:
+        print("Interrupted. Finished records are kept; the same command continues.", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:  # the reader of a pipe left early, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+    except RopectlError as error:
+        if os.environ.get("ROPECTL_DEBUG"):
+            raise
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except Exception as error:
+        if os.environ.get("ROPECTL_DEBUG"):
+            raise
+        print(f"Error: {type(error).__name__}: {error}\nFor the traceback, set ROPECTL_DEBUG=1.", file=sys.stderr)
+        sys.exit(EXIT_FAILED)
+
+
+if __name__ == "__main__":
+    main()

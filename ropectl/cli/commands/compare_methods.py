@@ -1,0 +1,83 @@
+"""``ropectl compare-methods``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ropectl.cli import options
+
+
+def compare_methods(
+    model: options.Model = None,
+    methods: options.MethodSpecs = None,
+    factor: options.Factor = None,
+    target_length: options.TargetLength = None,
+    lengths: options.Lengths = None,
+    text: options.Text = None,
+    documents: options.Documents = None,
+    passkey: Annotated[
+        bool | None, typer.Option("--passkey/--no-passkey", help="Measure passkey retrieval too (default).")
+    ] = None,
+    depths: options.Depths = None,
+    trials: options.Trials = None,
+    distractors: options.Distractors = None,
+    seed: options.Seed = None,
+    tolerance: Annotated[
+        float | None, typer.Option(metavar="NATS", help="Loss that still counts as modelled (default 0.02).")
+    ] = None,
+    min_accuracy: Annotated[
+        float | None, typer.Option(metavar="A", help="Passkey accuracy that counts as used (default 0.9).")
+    ] = None,
+    max_short_regression: Annotated[
+        float | None,
+        typer.Option(metavar="R", help="Exit 1 if the pick's perplexity up to L rises by more than this share."),
+    ] = None,
+    batch_size: options.BatchSize = None,
+    bos: options.Bos = None,
+    prefill_chunk: options.PrefillChunk = None,
+    replace: options.Replace = None,
+    revision: options.Revision = None,
+    original_length: options.OriginalLength = None,
+    dtype: options.Dtype = None,
+    device: options.Device = None,
+    attention: options.Attention = None,
+    trust_remote_code: options.TrustRemoteCode = None,
+    allow_pickle: options.AllowPickle = None,
+    out: options.Out = None,
+    config: options.ConfigFile = None,
+    print_config: options.PrintConfig = False,
+    format: options.OutputFormat = options.Format.human,
+) -> None:
+    """Compare scaling methods side by side: perplexity and passkey retrieval by length, and how far each reaches.
+
+    Without a model it runs on the built-in one. The same command continues an interrupted run.
+
+    Example: ropectl compare-methods ./my-model -m pi -m yarn --factor 4 --text 'books/*.txt'
+    """
+    given = locals()  # the options are the settings, under the same names
+    from ropectl.evaluate.config import CompareConfig
+
+    settings = options.resolve_config(CompareConfig, config, given)
+
+    from ropectl.cli import output
+
+    if print_config:
+        output.print_json(settings.model_dump(mode="json"))
+        return
+    from ropectl.compare.run import compare_methods as run
+    from ropectl.report.tables import comparison_tables
+
+    output.quiet_libraries()
+    with output.ProgressReporter() as reporter:
+        comparison = run(settings, out, reporter)
+    if format is options.Format.json:
+        output.print_json(comparison.record)
+    else:
+        output.print_human(*comparison_tables(comparison.record))
+    output.note(f"Records: {comparison.folder}")
+    if comparison.num_failed:
+        output.warn(f"{comparison.num_failed} cells failed; they are measured again by the same command.")
+    if comparison.num_failed or comparison.regressed:
+        raise typer.Exit(1)

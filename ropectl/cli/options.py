@@ -1,0 +1,204 @@
+"""Options that several commands share: one spelling and one meaning each.
+
+Every option defaults to None, "not given", so that a config file's value is overridden by flags only.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    Config = TypeVar("Config", bound=BaseModel)
+
+
+class Format(str, Enum):
+    """Output formats."""
+
+    human = "human"
+    json = "json"
+
+
+_MODEL, _SCALING, _TEXT, _RUN = "Model", "Scaling", "Measurement", "Run"
+
+Model = Annotated[
+    str | None,
+    typer.Argument(metavar="[MODEL]", help="Folder, hub id, .gguf file or builtin:tiny (default).", show_default=False),
+]
+Revision = Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.", rich_help_panel=_MODEL)]
+OriginalLength = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Trained context, if the config does not say it.", rich_help_panel=_MODEL),
+]
+Dtype = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.", rich_help_panel=_MODEL)]
+Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1, mps, ...", rich_help_panel=_MODEL)]
+Attention = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Attention implementation of transformers.", rich_help_panel=_MODEL)
+]
+TrustRemoteCode = Annotated[
+    bool | None,
+    typer.Option("--trust-remote-code", help="Run code that comes with the checkpoint.", rich_help_panel=_MODEL),
+]
+AllowPickle = Annotated[
+    bool | None, typer.Option("--allow-pickle", help="Load .bin weights, which can run code.", rich_help_panel=_MODEL)
+]
+
+MethodSpec = Annotated[
+    str | None,
+    typer.Option(
+        "--method", "-m", metavar="SPEC", help="NAME[:KEY=VALUE,...]; see: ropectl methods.", rich_help_panel=_SCALING
+    ),
+]
+MethodSpecs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        "-m",
+        metavar="SPEC",
+        help="NAME[:KEY=VALUE,...], repeatable; every method by default.",
+        rich_help_panel=_SCALING,
+    ),
+]
+Factor = Annotated[float | None, typer.Option(metavar="S", help="Extension factor s = L'/L.", rich_help_panel=_SCALING)]
+TargetLength = Annotated[
+    str | None, typer.Option(metavar="N", help="Wanted context, instead of a factor.", rich_help_panel=_SCALING)
+]
+Replace = Annotated[
+    bool | None,
+    typer.Option("--replace", help="Set aside the scaling that the checkpoint already has.", rich_help_panel=_SCALING),
+]
+
+Lengths = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--length",
+        metavar="N",
+        help="8k, 2048,4096, 1k..32k (doublings) or 1k..16k/1k (steps); repeatable.",
+        rich_help_panel=_TEXT,
+    ),
+]
+Text = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SOURCE",
+        help="builtin:stdlib (default), a file, a folder, a glob or a .jsonl file.",
+        rich_help_panel=_TEXT,
+    ),
+]
+Documents = Annotated[
+    int | None, typer.Option(metavar="N", help="Most documents to score (default 12).", rich_help_panel=_TEXT)
+]
+BatchSize = Annotated[
+    int | None, typer.Option(metavar="N", help="Documents per forward pass (default 1).", rich_help_panel=_TEXT)
+]
+Bos = Annotated[
+    str | None,
+    typer.Option(
+        help="First token of every window: auto (as the tokenizer does), always, never.", rich_help_panel=_TEXT
+    ),
+]
+PrefillChunk = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N", help="Tokens per forward pass, to save memory; whole windows by default.", rich_help_panel=_TEXT
+    ),
+]
+Depths = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Needle depths, evenly spaced over [0, 1] (default 5).", rich_help_panel=_TEXT),
+]
+Trials = Annotated[int | None, typer.Option(metavar="N", help="Prompts per length and depth.", rich_help_panel=_TEXT)]
+Distractors = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Other labelled keys in the haystack (default 0).", rich_help_panel=_TEXT),
+]
+Seed = Annotated[int | None, typer.Option(help="Chooses keys and filler (default 0).", rich_help_panel=_TEXT)]
+
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Where results are written.", rich_help_panel=_RUN)]
+OutputFormat = Annotated[Format, typer.Option("--format", help="human or json.", rich_help_panel=_RUN)]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", help="YAML file with any of these settings; flags override it.", rich_help_panel=_RUN),
+]
+PrintConfig = Annotated[
+    bool, typer.Option("--print-config", help="Print the resolved settings and stop.", rich_help_panel=_RUN)
+]
+
+_ONE_LENGTH = ("target_length", "original_length", "prefill_chunk")
+
+
+def resolve_config(kind: type[Config], file: Path | None, given: dict[str, Any]) -> Config:
+    """Returns the settings: defaults, overridden by the file, overridden by the flags that were given.
+
+    Args:
+        kind: The settings' type.
+        file: YAML file; None for none.
+        given: A command's arguments by name, None where a flag was not given. Those that are no
+            settings of this type, such as the output format, are left alone.
+
+    Raises:
+        ConfigError: Naming the setting, its value and what is allowed.
+    """
+    flags = {name: value for name, value in given.items() if name in kind.model_fields and value is not None}
+    settings = {**(_read_yaml(file) if file else {}), **flags}
+    return make_config(kind, settings)
+
+
+def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
+    """Returns checked settings, lengths such as ``8k`` understood.
+
+    Raises:
+        ConfigError: Naming the setting, its value and what is allowed.
+    """
+    import difflib
+
+    from pydantic import ValidationError
+
+    from ropectl.errors import ConfigError
+    from ropectl.lengths import parse_length, parse_lengths
+    from ropectl.rope.method import describe_range
+
+    for name in _ONE_LENGTH:
+        if isinstance(settings.get(name), str):
+            settings[name] = parse_length(settings[name])
+    if "lengths" in settings:
+        given = settings["lengths"]
+        settings["lengths"] = parse_lengths(map(str, given if isinstance(given, list | tuple) else [given]))
+    if isinstance(settings.get("methods"), str):
+        settings["methods"] = [settings["methods"]]
+    try:
+        return kind(**settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        if first["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(name, kind.model_fields, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(kind.model_fields)}."
+            raise ConfigError(f"There is no setting {name!r} here.", hint) from None
+        field = kind.model_fields[name]
+        allowed = describe_range(field)
+        detail = f"it must be {allowed}" if allowed else first["msg"]
+        raise ConfigError(
+            f"{name.replace('_', '-')} = {settings.get(name)} is not possible: {detail} ({field.description})."
+        ) from None
+
+
+def _read_yaml(file: Path) -> dict[str, Any]:
+    import yaml
+
+    from ropectl.errors import ConfigError
+
+    try:
+        content = yaml.safe_load(file.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"Cannot read the config file {file}: {error}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"The config file {file} is not a list of KEY: VALUE settings.")
+    return {str(key).replace("-", "_"): value for key, value in content.items()}

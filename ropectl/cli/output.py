@@ -1,0 +1,122 @@
+"""What goes to stdout (data, nothing else) and to stderr (progress and notes)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+#: Width of tables that are written to a file or a pipe.
+PIPE_WIDTH = 80
+
+
+def stdout_console() -> Console:
+    """Returns the console for results; plain text where stdout is not a terminal."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+
+
+def stderr_console() -> Console:
+    """Returns the console for progress and notes."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Prints one JSON document."""
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def print_human(*parts: RenderableType) -> None:
+    """Prints tables and text for people."""
+    console = stdout_console()
+    for part in parts:
+        console.print(part, markup=False) if isinstance(part, str) else console.print(part)
+
+
+def note(text: str) -> None:
+    """Tells a person something that is not a result."""
+    stderr_console().print(f"note: {text}", markup=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """Tells a person what may make the result mean something else."""
+    stderr_console().print(f"warning: {text}", markup=False, soft_wrap=True)
+
+
+def quiet_libraries() -> None:
+    """Keeps what concerns libraries, not the user, off the screen."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
+class ProgressReporter:
+    """Shows how far a measurement is: a bar with rate and remaining time, or a line per cell in a log."""
+
+    def __init__(self) -> None:
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        self._console = stderr_console()
+        self._live = self._console.is_terminal
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+        )
+        self._progress = Progress(*columns, console=self._console, transient=True, disable=not self._live)
+        self._task: Any = None
+
+    def __enter__(self) -> ProgressReporter:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def note(self, text: str) -> None:
+        """Prints a note above the bar."""
+        self._console.print(f"note: {text}", markup=False, soft_wrap=True)
+
+    def start(self, total_tokens: int) -> None:
+        """Sets how many tokens are to come."""
+        self._task = self._progress.add_task("measuring", total=total_tokens, rate="")
+
+    def cell(self, text: str) -> None:
+        """Names what is measured next."""
+        if self._live:
+            self._progress.update(self._task, description=text)
+        else:
+            self._console.print(text, markup=False, soft_wrap=True)
+
+    def advance(self, tokens: int) -> None:
+        """Counts tokens that went through the model."""
+        self._progress.advance(self._task, tokens)
+        speed = self._progress.tasks[0].speed
+        self._progress.update(self._task, rate=f"{speed:,.0f} tokens/s" if speed else "")
+
+
+def present(
+    record: dict[str, Any], table: Callable[[dict[str, Any]], RenderableType], out: Path | None, as_json: bool
+) -> None:
+    """Prints a record, as JSON or as its table, and writes it to a file if one is named."""
+    from ropectl.runs import write_json
+
+    if out is not None:
+        write_json(out, record)
+    if as_json:
+        print_json(record)
+    else:
+        print_human(f"{record['model']}, {record['method']}", table(record))
+    if out is not None:
+        note(f"Record: {out}")

@@ -1,0 +1,1 @@
+"""Comparison of methods: a grid of cells, measured once each."""

@@ -1,0 +1,153 @@
+"""A comparison as cells: each has settings that name it, a cost, and a measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ropectl.data.passkey import PasskeyPromptBuilder
+from ropectl.data.tokens import DocumentSet
+from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.passkey import measure_passkey
+from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, plan_passes
+from ropectl.evaluate.progress import Progress
+from ropectl.records import to_json
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import ScalingMethod
+
+Measure = Callable[[Any, Progress], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement of one method.
+
+    Attributes:
+        method: Method spec.
+        kind: ``prefix``, ``tail`` or ``passkey``.
+        length: The passkey length, or the longest context [tokens].
+        settings: All that decides the result; its hash names the record.
+        tokens: Tokens that go through the model, for progress.
+        measure: Takes the model and a progress callback, returns the result as JSON values.
+    """
+
+    method: str
+    kind: str
+    length: int
+    settings: Mapping[str, Any]
+    tokens: int
+    measure: Measure
+
+
+@dataclass(frozen=True)
+class CellFactory:
+    """Makes the cells of a comparison.
+
+    Attributes:
+        config: What was asked for.
+        geometry: What the model was trained with.
+        documents: The scored documents.
+        builder: Builds the passkey prompts.
+        lengths: Context lengths [tokens].
+        common: Settings that every cell shares: model, dtype, device, versions, tokens.
+    """
+
+    config: CompareConfig
+    geometry: RopeGeometry
+    documents: DocumentSet
+    builder: PasskeyPromptBuilder
+    lengths: list[int]
+    common: Mapping[str, Any]
+
+    @property
+    def num_targets(self) -> int:
+        """K of protocol ``tail``: half the shortest context, so that every target has at least as much before it."""
+        return max(1, min(self.lengths) // 2)
+
+    def cells(self, method: ScalingMethod) -> list[Cell]:
+        """Returns the cells of one method."""
+        passkey = [self._passkey(method, length) for length in self.lengths] if self.config.passkey else []
+        return [self._prefix(method), self._tail(method), *passkey]
+
+    def _prefix(self, method: ScalingMethod) -> Cell:
+        def measure(model: Any, progress: Progress) -> dict[str, Any]:
+            points = measure_perplexity(
+                model, method, self.geometry, self.documents, self.lengths, **self._passes, progress=progress
+            )
+            return {"points": [to_json(point) for point in points]}
+
+        windows = sum(plan.window for plan in plan_passes(method, self._possible))
+        return self._cell(
+            method, "prefix", max(self.lengths), self._text_settings, windows * len(self.documents.documents), measure
+        )
+
+    def _tail(self, method: ScalingMethod) -> Cell:
+        def measure(model: Any, progress: Progress) -> dict[str, Any]:
+            points = measure_tail(
+                model,
+                method,
+                self.geometry,
+                self.documents,
+                self.lengths,
+                self.num_targets,
+                **self._passes,
+                progress=progress,
+            )
+            return {"points": [to_json(point) for point in points]}
+
+        settings = {**self._text_settings, "num_targets": self.num_targets}
+        return self._cell(
+            method, "tail", max(self.lengths), settings, sum(self._possible) * len(self.documents.documents), measure
+        )
+
+    def _passkey(self, method: ScalingMethod, length: int) -> Cell:
+        config, depths = self.config, self.config.depth_values()
+
+        def measure(model: Any, progress: Progress) -> dict[str, Any]:
+            chunk = config.prefill_chunk
+            record = measure_passkey(
+                model,
+                method,
+                self.geometry,
+                self.builder,
+                length,
+                depths,
+                config.trials,
+                prefill_chunk=chunk,
+                progress=progress,
+            )
+            return to_json(record)
+
+        settings = {
+            "length": length,
+            "depths": depths,
+            "trials": config.trials,
+            "distractors": config.distractors,
+            "seed": config.seed,
+        }
+        return self._cell(method, "passkey", length, settings, length * len(depths) * config.trials, measure)
+
+    @property
+    def _possible(self) -> list[int]:
+        return [length for length in self.lengths if length <= self.documents.length]
+
+    @property
+    def _passes(self) -> dict[str, Any]:
+        return {"prefill_chunk": self.config.prefill_chunk, "batch_size": self.config.batch_size}
+
+    @property
+    def _text_settings(self) -> dict[str, Any]:
+        return {
+            "text": self.config.text,
+            "lengths": self.lengths,
+            "documents": [document.name for document in self.documents.documents],
+            "tokens_sha256": self.documents.fingerprint(),
+            "batch_size": self.config.batch_size,
+        }
+
+    def _cell(
+        self, method: ScalingMethod, kind: str, length: int, settings: Mapping[str, Any], tokens: int, measure: Measure
+    ) -> Cell:
+        full = {**self.common, "kind": kind, "method": str(method), **settings}
+        return Cell(str(method), kind, length, full, tokens, measure)

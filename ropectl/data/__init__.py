@@ -1,0 +1,1 @@
+"""Documents, tokens and passkey prompts: everything that is fed to a model."""

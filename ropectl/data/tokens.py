@@ -1,0 +1,115 @@
+"""Documents to tokens, with the beginning-of-sequence token decided once and said aloud."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ropectl.data.documents import Document
+from ropectl.errors import ConfigError
+
+BOS_POLICIES = ("auto", "always", "never")
+
+
+def bos_token(tokenizer: Any, policy: str) -> int | None:
+    """Returns the token to put first in every window and prompt, or None for none.
+
+    Args:
+        tokenizer: A Hugging Face tokenizer.
+        policy: ``auto`` does what the tokenizer itself does, ``always``, ``never``.
+
+    Raises:
+        ConfigError: If the policy is unknown, or ``always`` meets a tokenizer without such a token.
+    """
+    if policy not in BOS_POLICIES:
+        raise ConfigError(f"bos = {policy!r} is not possible: allowed are {', '.join(BOS_POLICIES)}.")
+    bos: int | None = tokenizer.bos_token_id
+    if policy == "always" and bos is None:
+        raise ConfigError(
+            "bos = always is not possible: this tokenizer has no beginning-of-sequence token.", "Type: --bos auto"
+        )
+    if policy == "never" or bos is None:
+        return None
+    if policy == "auto" and tokenizer.encode("a")[:1] != [bos]:
+        return None
+    return bos
+
+
+@dataclass(frozen=True)
+class TokenizedDocument:
+    """A document as the model sees it.
+
+    Attributes:
+        name: The document's name.
+        input_ids: Its first tokens, behind the beginning-of-sequence token where there is one.
+    """
+
+    name: str
+    input_ids: list[int]
+
+    def window_to_end(self, length: int, bos_token_id: int | None) -> list[int]:
+        """Returns the last tokens, ``length`` of them with the beginning-of-sequence token put first again."""
+        if bos_token_id is None or length == len(self.input_ids):
+            return self.input_ids[-length:]
+        return [bos_token_id, *self.input_ids[len(self.input_ids) - length + 1 :]]
+
+
+@dataclass(frozen=True)
+class DocumentSet:
+    """The documents that every length of one measurement is scored on.
+
+    Attributes:
+        documents: Each at least ``length`` tokens, cut there.
+        length: The longest wanted length that some document has [tokens]; 0 if there is none.
+        num_seen: Documents looked at.
+        longest: Tokens of the longest document seen; a lower bound where reading stopped early.
+        bos_token_id: What every document begins with; None for nothing.
+    """
+
+    documents: list[TokenizedDocument]
+    length: int
+    num_seen: int
+    longest: int
+    bos_token_id: int | None
+
+    def fingerprint(self) -> str:
+        """Returns a hash of all tokens: equal fingerprints mean the same targets."""
+        text = json.dumps([document.input_ids for document in self.documents])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def select_documents(
+    documents: Iterable[Document], tokenizer: Any, bos_token_id: int | None, lengths: list[int], limit: int
+) -> DocumentSet:
+    """Returns the first ``limit`` documents that have the longest wanted length.
+
+    Reading stops once they are found, so memory is bounded by them. Where no document is that long, the
+    next shorter wanted length decides, and so on.
+
+    Args:
+        documents: In the source's order.
+        tokenizer: A Hugging Face tokenizer.
+        bos_token_id: Put first; None for none.
+        lengths: Wanted context lengths [tokens].
+        limit: Most documents to take.
+    """
+    wanted = sorted(set(lengths), reverse=True)
+    by_length: dict[int, list[TokenizedDocument]] = {length: [] for length in wanted}
+    head = [] if bos_token_id is None else [bos_token_id]
+    num_seen = longest = 0
+    for document in documents:
+        num_seen += 1
+        ids = head + tokenizer.encode(document.text, add_special_tokens=False)
+        longest = max(longest, len(ids))
+        for length in wanted:
+            if len(ids) >= length and len(by_length[length]) < limit:
+                by_length[length].append(TokenizedDocument(document.name, ids[:length]))
+        if len(by_length[wanted[0]]) == limit:
+            break
+    for length in wanted:
+        if by_length[length]:
+            return DocumentSet(by_length[length], length, num_seen, longest, bos_token_id)
+    return DocumentSet([], 0, num_seen, longest, bos_token_id)

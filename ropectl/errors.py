@@ -1,0 +1,42 @@
+"""The errors ropectl raises on purpose: one message a person can act on, and a hint what to type instead."""
+
+
+class RopectlError(Exception):
+    """Base of every error that ropectl raises on purpose.
+
+    Args:
+        message: What is wrong: the thing, its value, and what is allowed.
+        hint: What to type or do instead; empty where the message says it all.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class ConfigError(RopectlError):
+    """An option, a config file or a model config holds a value that cannot work."""
+
+    exit_code = 2
+
+
+class MethodError(ConfigError):
+    """A scaling method is unknown, or its parameters are out of range for the model."""
+
+
+class UnsupportedModelError(ConfigError):
+    """The model has no rotary embedding that ropectl can scale, with the reason."""
+
+
+class DataError(ConfigError):
+    """A text source is missing, empty or too short for what was asked."""
+
+
+class PatchError(RopectlError):
+    """After patching, the live rotary buffers are not what the method computes."""

@@ -1,0 +1,1 @@
+"""Measurements on a live model; every number is a sum over forward passes."""

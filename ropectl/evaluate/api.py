@@ -1,0 +1,146 @@
+"""One measurement of one method: configuration in, JSON document out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ropectl.data.passkey import PasskeyPromptBuilder
+from ropectl.data.tokens import DocumentSet
+from ropectl.errors import ConfigError
+from ropectl.evaluate.config import PasskeyConfig, PerplexityConfig
+from ropectl.evaluate.passkey import measure_passkey
+from ropectl.evaluate.perplexity import capacity, measure_perplexity, measure_tail, plan_passes
+from ropectl.evaluate.reporter import Reporter, SilentReporter
+from ropectl.evaluate.setup import Setup, default_lengths
+from ropectl.records import SCHEMA_VERSION, to_json
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.notes import method_notes
+from ropectl.runs import command_line, package_versions
+
+PROTOCOLS = ("prefix", "tail")
+
+#: Chance of guessing five digits of which the first is not zero.
+PASSKEY_CHANCE = 1 / 90_000
+
+
+def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Reporter | None = None) -> dict[str, Any]:
+    """Returns perplexity over context lengths of one model under one method.
+
+    Args:
+        config: What to measure; by default ``builtin:tiny`` as it is, on ``builtin:stdlib``.
+        reporter: Told about progress and notes.
+
+    Raises:
+        RopectlError: If the request cannot work; found before weights load.
+    """
+    config, reporter = config or PerplexityConfig(), reporter or SilentReporter()
+    if config.protocol not in PROTOCOLS:
+        raise ConfigError(f"protocol = {config.protocol!r} is not possible: allowed are {', '.join(PROTOCOLS)}.")
+    setup = Setup.of(config)
+    method, lengths = _method_and_lengths(setup, config.method, config.lengths, reporter)
+    documents = setup.documents(lengths)
+    missing = [str(length) for length in lengths if length > documents.length]
+    if missing:
+        reporter.note(f"{config.text} has no document of {', '.join(missing)} tokens: perplexity there is n/a.")
+    passes: dict[str, Any] = {
+        "prefill_chunk": config.prefill_chunk,
+        "batch_size": config.batch_size,
+        "progress": reporter.advance,
+    }
+    num_targets = max(1, min(lengths) // 2)
+    model = setup.model
+    reporter.start(_tokens(config.protocol, method, [n for n in lengths if n <= documents.length], documents))
+    reporter.cell(f"{method} {config.protocol}")
+    if config.protocol == "tail":
+        points = measure_tail(model, method, setup.geometry, documents, lengths, num_targets, **passes)
+    else:
+        points = measure_perplexity(model, method, setup.geometry, documents, lengths, **passes)
+    return {
+        **_header(setup, method),
+        "text": config.text,
+        "protocol": config.protocol,
+        "points": [to_json(point) for point in points],
+        "manifest": {
+            **_manifest(setup),
+            "documents": [document.name for document in documents.documents],
+            "tokens_sha256": documents.fingerprint(),
+            **({"tail_targets_per_document": num_targets} if config.protocol == "tail" else {}),
+        },
+    }
+
+
+def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | None = None) -> dict[str, Any]:
+    """Returns passkey retrieval over lengths and depths of one model under one method.
+
+    Args:
+        config: What to measure; by default ``builtin:tiny`` as it is.
+        reporter: Told about progress and notes.
+
+    Raises:
+        RopectlError: If the request cannot work; found before weights load.
+    """
+    config, reporter = config or PasskeyConfig(), reporter or SilentReporter()
+    setup = Setup.of(config)
+    method, lengths = _method_and_lengths(setup, config.method, config.lengths, reporter)
+    builder = PasskeyPromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed, config.distractors)
+    depths = config.depth_values()
+    prompts_sha256 = builder.fingerprint(lengths, depths, config.trials)  # raises where a length is too short
+    model = setup.model
+    reporter.start(sum(lengths) * len(depths) * config.trials)
+    results = []
+    for length in lengths:
+        reporter.cell(f"{method} passkey {length}")
+        measured = measure_passkey(
+            model, method, setup.geometry, builder, length, depths, config.trials,
+            prefill_chunk=config.prefill_chunk, progress=reporter.advance,
+        )  # fmt: skip
+        results.append(to_json(measured))
+    return {
+        **_header(setup, method),
+        "lengths": results,
+        "cells": [cell for result in results for cell in result["depths"]],
+        "chance": PASSKEY_CHANCE,
+        "manifest": {**_manifest(setup), "prompts_sha256": prompts_sha256},
+    }
+
+
+def _method_and_lengths(
+    setup: Setup, spec: str | None, lengths: tuple[int, ...], reporter: Reporter
+) -> tuple[ScalingMethod, list[int]]:
+    if spec is None and setup.factor is not None:
+        raise ConfigError(
+            "--factor and --target-length need a method to apply them to.", "Type for example: -m yarn --factor 4"
+        )
+    method = setup.method(spec)
+    for note in (*setup.source.rope.warnings, *method_notes(method, setup.geometry, seq_len=setup.trained_length)):
+        reporter.note(note)
+    target = setup.config.target_length or method.target_length(setup.geometry)
+    chosen = sorted(set(lengths)) or default_lengths(setup.trained_length, target)
+    limit = capacity(method, setup.geometry)
+    beyond = [str(length) for length in chosen if limit is not None and length > limit]
+    if beyond:
+        reporter.note(f"Beyond what {method} is made for ({limit} tokens): {', '.join(beyond)}. Measured, and marked.")
+    return method, chosen
+
+
+def _tokens(protocol: str, method: ScalingMethod, lengths: list[int], documents: DocumentSet) -> int:
+    windows = lengths if protocol == "tail" else [plan.window for plan in plan_passes(method, lengths)]
+    return sum(windows) * len(documents.documents)
+
+
+def _header(setup: Setup, method: ScalingMethod) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "model": setup.config.model,
+        "method": str(method),
+        "geometry": vars(setup.geometry),
+    }
+
+
+def _manifest(setup: Setup) -> dict[str, Any]:
+    return {
+        "command": command_line(),
+        "config": setup.config.model_dump(mode="json"),
+        "versions": package_versions(),
+        "bos_token_id": setup.bos_token_id,
+    }

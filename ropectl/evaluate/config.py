@@ -1,0 +1,84 @@
+"""What can be set for a measurement, declared once: flags, YAML files and the Python API share it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+DEFAULT_MODEL = "builtin:tiny"
+DEFAULT_TEXT = "builtin:stdlib"
+
+
+class ModelConfig(BaseModel):
+    """Which model, how it is loaded, and which scaling it gets."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+
+    model: str = Field(DEFAULT_MODEL, description="folder, hub id, .gguf file or builtin:tiny")
+    revision: str | None = Field(None, description="branch, tag or commit on the hub")
+    original_length: int | None = Field(
+        None, ge=2, description="trained context, if the config does not say it [tokens]"
+    )
+    factor: float | None = Field(None, ge=1, description="extension factor s = L'/L")
+    target_length: int | None = Field(None, ge=2, description="wanted context L', instead of a factor [tokens]")
+    replace: bool = Field(False, description="set aside the scaling that the checkpoint already has")
+    dtype: str = Field("auto", description="auto, float32, bfloat16 or float16")
+    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps, ...")
+    attention: str | None = Field(None, description="attention implementation of transformers")
+    trust_remote_code: bool = Field(False, description="run modelling code that comes with the checkpoint")
+    allow_pickle: bool = Field(False, description="load .bin weights, which can run code while being read")
+    bos: str = Field("auto", description="beginning-of-sequence token: auto, always or never")
+    prefill_chunk: int | None = Field(None, ge=2, description="tokens per forward pass, to save memory [tokens]")
+
+
+class TextConfig(ModelConfig):
+    """Which text, and how much of it."""
+
+    text: str = Field(DEFAULT_TEXT, description="builtin:stdlib, a file, a folder, a glob or a .jsonl file")
+    documents: int = Field(12, ge=1, description="most documents to score")
+    batch_size: int = Field(1, ge=1, description="documents per forward pass")
+
+
+class PasskeyGrid(ModelConfig):
+    """The grid of passkey trials."""
+
+    depths: int = Field(5, ge=1, description="needle depths, evenly spaced over [0, 1]")
+    trials: int = Field(5, ge=1, description="prompts per length and depth")
+    distractors: int = Field(0, ge=0, le=9, description="other labelled keys in the haystack")
+    seed: int = Field(0, description="chooses keys and filler")
+
+    def depth_values(self) -> list[float]:
+        """Returns the depths, 0 and 1 included; a single one is the middle."""
+        if self.depths == 1:
+            return [0.5]
+        return [index / (self.depths - 1) for index in range(self.depths)]
+
+
+class PerplexityConfig(TextConfig):
+    """``eval-perplexity``."""
+
+    method: str | None = Field(None, description="method spec; the checkpoint's own scaling by default")
+    lengths: tuple[int, ...] = Field((), description="context lengths [tokens]")
+    protocol: str = Field("prefix", description="prefix or tail")
+
+
+class PasskeyConfig(PasskeyGrid):
+    """``eval-passkey``."""
+
+    method: str | None = Field(None, description="method spec; the checkpoint's own scaling by default")
+    lengths: tuple[int, ...] = Field((), description="lengths of prompt and answer [tokens]")
+    trials: int = Field(10, ge=1, description="prompts per length and depth")
+
+
+class CompareConfig(TextConfig, PasskeyGrid):
+    """``compare-methods``."""
+
+    methods: tuple[str, ...] = Field((), description="method specs; every method by default")
+    lengths: tuple[int, ...] = Field(
+        (), description="context lengths [tokens]; from half the trained one to the target by default"
+    )
+    passkey: bool = Field(True, description="measure passkey retrieval too")
+    tolerance: float = Field(0.02, ge=0, description="loss that still counts as modelled [nats a token]")
+    min_accuracy: float = Field(0.9, gt=0, le=1, description="passkey accuracy that counts as used")
+    max_short_regression: float | None = Field(
+        None, ge=0, description="fail above this relative perplexity rise up to the trained length"
+    )

@@ -1,0 +1,42 @@
+"""Who is told how a measurement goes; the measurements do not know who that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Reporter(Protocol):
+    """Listens to a measurement."""
+
+    def note(self, text: str) -> None:
+        """Something a person should know."""
+
+    def start(self, total_tokens: int) -> None:
+        """Measuring begins, with this many tokens to come."""
+
+    def cell(self, text: str) -> None:
+        """The next part begins."""
+
+    def advance(self, tokens: int) -> None:
+        """Tokens went through the model."""
+
+
+@dataclass
+class SilentReporter:
+    """Keeps notes, prints nothing."""
+
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Keeps the note."""
+        self.notes.append(text)
+
+    def start(self, total_tokens: int) -> None:
+        """Ignores it."""
+
+    def cell(self, text: str) -> None:
+        """Ignores it."""
+
+    def advance(self, tokens: int) -> None:
+        """Ignores it."""

@@ -1,0 +1,146 @@
+"""From a configuration to everything a measurement needs, cheap checks first, weights last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ropectl.data.sources import open_source
+from ropectl.data.tokens import DocumentSet, bos_token, select_documents
+from ropectl.errors import ConfigError, DataError, MethodError
+from ropectl.evaluate.config import ModelConfig, TextConfig
+from ropectl.hf.loading import LoadOptions, ModelSource, load_model, load_tokenizer, read_config
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.registry import parse_method
+
+#: Two statements of one factor may differ by this share, as when a target length was rounded.
+FACTOR_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A model to measure; tokenizer and weights load when first asked for.
+
+    Attributes:
+        config: What was asked for.
+        source: What the checkpoint's config says.
+        factor: Wanted extension factor; None if none was named.
+    """
+
+    config: ModelConfig
+    source: ModelSource
+    factor: float | None
+
+    @classmethod
+    def of(cls, config: ModelConfig) -> Setup:
+        """Reads the model's config and checks what can be checked with it.
+
+        Raises:
+            ConfigError: If the model is not there or an option is impossible.
+        """
+        source = read_config(config.model, config.revision, config.original_length)
+        LoadOptions(dtype=config.dtype)
+        return cls(config, source, resolve_factor(source.rope.geometry, config.factor, config.target_length))
+
+    @property
+    def geometry(self) -> RopeGeometry:
+        """What the model was trained with."""
+        return self.source.rope.geometry
+
+    @property
+    def trained_length(self) -> int:
+        """L [tokens]."""
+        return self.geometry.original_max_position_embeddings
+
+    def method(self, spec: str | None) -> ScalingMethod:
+        """Returns the method that a spec names on this model; the checkpoint's own without one.
+
+        Raises:
+            MethodError: If the spec is wrong, or the checkpoint is scaled already and ``replace`` is not set.
+        """
+        existing = self.source.rope.method
+        if spec is None:
+            return existing
+        method = parse_method(spec, self.factor, self.geometry)
+        method.frequencies(self.geometry)  # parameters that do not fit this geometry show here
+        if existing.name != "none" and method != existing and not self.config.replace:
+            raise MethodError(
+                f"{self.source.name} is already scaled: {existing} over a trained length of {self.trained_length} tokens. "
+                f"{method} would not be added to that but take its place.",
+                "To set the checkpoint's own scaling aside: --replace. To measure it as it is: no --method.",
+            )
+        return method
+
+    @cached_property
+    def load_options(self) -> LoadOptions:
+        """How weights are loaded."""
+        names = ("dtype", "device", "attention", "trust_remote_code", "allow_pickle")
+        return LoadOptions(**{name: getattr(self.config, name) for name in names})
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The model's tokenizer."""
+        return load_tokenizer(self.source, self.load_options)
+
+    @cached_property
+    def bos_token_id(self) -> int | None:
+        """The token that every window and prompt begins with; None for none."""
+        return bos_token(self.tokenizer, self.config.bos)
+
+    @cached_property
+    def model(self) -> Any:
+        """The model; weights load here."""
+        return load_model(self.source, self.load_options)
+
+    def documents(self, lengths: list[int]) -> DocumentSet:
+        """Returns the documents that are scored at these lengths.
+
+        Raises:
+            DataError: If no document reaches even the shortest length.
+        """
+        config = self.config
+        assert isinstance(config, TextConfig)
+        chosen = select_documents(
+            open_source(config.text), self.tokenizer, self.bos_token_id, lengths, config.documents
+        )
+        if not chosen.documents:
+            raise DataError(
+                f"{config.text}: none of {chosen.num_seen} documents has {min(lengths)} tokens; the longest has {chosen.longest}.",
+                f"Use lengths of at most {chosen.longest}, or longer text.",
+            )
+        return chosen
+
+
+def resolve_factor(geometry: RopeGeometry, factor: float | None, target_length: int | None) -> float | None:
+    """Returns the extension factor that ``--factor`` and ``--target-length`` say together.
+
+    Raises:
+        ConfigError: If they contradict each other, or the target is below the trained length.
+    """
+    if target_length is None:
+        return factor
+    trained = geometry.original_max_position_embeddings
+    implied = target_length / trained
+    if implied < 1:
+        raise ConfigError(
+            f"target-length = {target_length} is below the trained length of {trained} tokens.",
+            f"Type for example: --target-length {4 * trained}",
+        )
+    if factor is not None and abs(factor - implied) > FACTOR_TOLERANCE * implied:
+        raise ConfigError(
+            f"--factor {factor:g} and --target-length {target_length} contradict each other: {target_length} / {trained} = {implied:g}.",
+            "Give one of them.",
+        )
+    return implied
+
+
+def default_lengths(trained_length: int, target_length: int) -> list[int]:
+    """Returns half the trained length, the trained length, and doublings of it up to the target, which is always there."""
+    lengths = {max(2, trained_length // 2), trained_length, max(target_length, trained_length)}
+    length = trained_length * 2
+    while length < target_length:
+        lengths.add(length)
+        length *= 2
+    return sorted(lengths)

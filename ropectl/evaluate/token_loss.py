@@ -1,0 +1,124 @@
+"""Negative log-likelihood of every token, without ever holding the logits of a whole sequence.
+
+Legend: B batch, T tokens, V vocabulary, H hidden size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+#: Logit entries turned into losses at a time: 2^24 float32 values are 64 MiB.
+LOGITS_PER_CHUNK = 2**24
+
+#: Prefill chunk where hidden states cannot be used and whole logits must be computed [tokens].
+FALLBACK_PREFILL_CHUNK = 512
+
+_PROBE_LENGTH = 8
+_PROBE_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Runs one model for its token losses.
+
+    Attributes:
+        model: A causal language model of transformers.
+        prefill_chunk: Tokens per forward pass, with a key-value cache between; None for one pass, which
+            needs no attention mask and so keeps the fast kernels.
+        reads_hidden: Whether logits are the output head applied to hidden states, nothing between.
+    """
+
+    model: Any
+    prefill_chunk: int | None
+    reads_hidden: bool
+
+    @classmethod
+    def of(cls, model: Any, prefill_chunk: int | None = None) -> Scorer:
+        """Returns a scorer, having checked how this model turns hidden states into logits.
+
+        Some families scale or cap their logits behind the head. They are found by comparing both ways
+        on a few tokens, and then scored from the model's own logits, chunk by chunk.
+        """
+        reads_hidden = _head_is_last(model)
+        if not reads_hidden:
+            prefill_chunk = min(prefill_chunk or FALLBACK_PREFILL_CHUNK, FALLBACK_PREFILL_CHUNK)
+        return cls(model, prefill_chunk, reads_hidden)
+
+    @torch.inference_mode()
+    def token_nll(self, input_ids: Tensor) -> Tensor:
+        """Returns the loss of every token given those before it.
+
+        Args:
+            input_ids: (B, T) token ids without padding; the first column is never a target.
+
+        Returns:
+            (B, T - 1) float32 on the CPU [nats]; column j is the loss of token j + 1.
+        """
+        losses = []
+        for start, states in self._prefill(input_ids.to(self.model.device)):
+            targets = input_ids[:, start + 1 : start + states.shape[1] + 1].to(states.device)
+            losses.append(self._chunked_nll(states[:, : targets.shape[1]], targets).cpu())
+        return torch.cat(losses, dim=1)
+
+    @torch.inference_mode()
+    def last_nll(self, input_ids: Tensor, num_last: int) -> Tensor:
+        """Returns the losses of the last ``num_last`` tokens, shape (B, num_last), float32 on the CPU [nats]."""
+        states = self._last_states(input_ids, num_last)
+        return self._chunked_nll(states, input_ids[:, -num_last:].to(states.device)).cpu()
+
+    @torch.inference_mode()
+    def last_logits(self, input_ids: Tensor, num_last: int) -> Tensor:
+        """Returns the logits that predict the last ``num_last`` tokens, shape (B, num_last, V), float32.
+
+        Args:
+            input_ids: (B, T) token ids without padding.
+            num_last: How many tokens at the end are to be predicted, in [1, T - 1].
+        """
+        return self._logits(self._last_states(input_ids, num_last))
+
+    def _last_states(self, input_ids: Tensor, num_last: int) -> Tensor:
+        first = input_ids.shape[1] - 1 - num_last  # position whose state predicts the first wanted token
+        chunks = self._prefill(input_ids[:, :-1].to(self.model.device))
+        return torch.cat([states[:, max(0, first - start) :] for start, states in chunks], dim=1)
+
+    def _prefill(self, input_ids: Tensor) -> Any:
+        """Yields (start, states) per chunk; states are hidden (B, t, H), or logits (B, t, V) in the fallback."""
+        if self.prefill_chunk is None or input_ids.shape[1] <= self.prefill_chunk:
+            yield 0, self._states(input_ids, use_cache=False)[0]
+            return
+        cache = None
+        for start in range(0, input_ids.shape[1], self.prefill_chunk):
+            states, cache = self._states(input_ids[:, start : start + self.prefill_chunk], use_cache=True, cache=cache)
+            yield start, states
+
+    def _states(self, input_ids: Tensor, use_cache: bool, cache: Any = None) -> tuple[Tensor, Any]:
+        run = self.model.get_decoder() if self.reads_hidden else self.model
+        output = run(input_ids=input_ids, use_cache=use_cache, cache=cache)
+        return (output.last_hidden_state if self.reads_hidden else output.logits), output.cache
+
+    def _logits(self, states: Tensor) -> Tensor:
+        return (self.model.get_output_embeddings()(states) if self.reads_hidden else states).float()
+
+    def _chunked_nll(self, states: Tensor, targets: Tensor) -> Tensor:
+        vocabulary = self.model.get_output_embeddings().weight.shape[0]
+        step = max(1, LOGITS_PER_CHUNK // (vocabulary * states.shape[0]))
+        parts = []
+        for start in range(0, states.shape[1], step):
+            logits = self._logits(states[:, start : start + step])
+            parts.append(F.cross_entropy(logits.transpose(1, 2), targets[:, start : start + step], reduction="none"))
+        return torch.cat(parts, dim=1)
+
+
+@torch.inference_mode()
+def _head_is_last(model: Any) -> bool:
+    vocabulary = model.get_output_embeddings().weight.shape[0]
+    ids = torch.arange(_PROBE_LENGTH, device=model.device).remainder(vocabulary).unsqueeze(0)
+    logits = model(input_ids=ids, use_cache=False).logits.float()
+    hidden = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state
+    direct = model.get_output_embeddings()(hidden).float()
+    return direct.shape == logits.shape and torch.allclose(direct, logits, rtol=_PROBE_TOLERANCE, atol=_PROBE_TOLERANCE)

@@ -1,0 +1,156 @@
+"""Rotary geometry and current scaling method out of a Hugging Face config, v4 or v5 dialect.
+
+A config is read as a plain dictionary, so that ``inspect`` needs neither torch nor transformers:
+
+- transformers 4 wrote ``rope_theta`` and ``rope_scaling`` (null without scaling) at the top level,
+  and older files call the type ``type``;
+- transformers 5 writes one ``rope_parameters`` block with ``rope_type`` and ``rope_theta``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.registry import method_from_native
+
+#: Types whose formula reads the trained length from ``original_max_position_embeddings``.
+TYPES_WITH_ORIGINAL_LENGTH = ("yarn", "llama3", "longrope")
+
+
+@dataclass(frozen=True)
+class RopeDescription:
+    """What a config says about the rotary embedding.
+
+    Attributes:
+        geometry: What the model was trained with.
+        method: The scaling the config already applies; ``none`` where it applies none.
+        max_position_embeddings: The context the config declares [tokens].
+        rope_parameters: The block as read, in the transformers 5 dialect.
+        warnings: What a person should know about the reading.
+    """
+
+    geometry: RopeGeometry
+    method: ScalingMethod
+    max_position_embeddings: int
+    rope_parameters: dict[str, Any]
+    warnings: tuple[str, ...] = field(default=())
+
+
+def text_section(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the part of a config that describes the text model."""
+    nested = config.get("text_config")
+    return nested if isinstance(nested, Mapping) and "hidden_size" in nested else config
+
+
+def has_rope_theta(config: Mapping[str, Any]) -> bool:
+    """Returns whether the config itself names its base, in either dialect."""
+    section = text_section(config)
+    return section.get("rope_theta") is not None or _block(section).get("rope_theta") is not None
+
+
+def describe_rope(config: Mapping[str, Any], original_length: int | None = None) -> RopeDescription:
+    """Returns geometry and scaling method of a config.
+
+    Args:
+        config: The content of ``config.json``, or ``PreTrainedConfig.to_dict()``.
+        original_length: The trained length, where the config does not say it or says it wrongly.
+
+    Raises:
+        ConfigError: If the config contradicts itself or holds an impossible value.
+        UnsupportedModelError: If the model has no rotary embedding of one kind for all layers.
+    """
+    section = text_section(config)
+    block = _block(section)
+    rope_type = _rope_type(block)
+    warnings: list[str] = []
+    theta = _rope_theta(section, block, warnings)
+    max_positions = section.get("max_position_embeddings")
+    if max_positions is None:
+        raise UnsupportedModelError(
+            "The config has no max_position_embeddings: it is not a model with rotary positions."
+        )
+    if int(max_positions) != max_positions:
+        raise ConfigError(f"max_position_embeddings = {max_positions} is not a whole number of tokens.")
+    length = original_length or _trained_length(section, block, rope_type, int(max_positions), warnings)
+    geometry = RopeGeometry(_rotary_dim(section, block), float(theta), length)
+    parameters = {**block, "rope_type": rope_type, "rope_theta": float(theta)}
+    method = method_from_native(parameters, geometry)
+    if method is None:
+        raise UnsupportedModelError(
+            f"The config scales its rotary embedding with rope_type {rope_type!r}, which ropectl does not know."
+        )
+    method.frequencies(geometry)  # lists of a wrong length and the like show here
+    return RopeDescription(geometry, method, int(max_positions), parameters, tuple(warnings))
+
+
+def _block(section: Mapping[str, Any]) -> dict[str, Any]:
+    """The scaling block; as in transformers, a non-null ``rope_scaling`` comes before ``rope_parameters``."""
+    block = section.get("rope_scaling") or section.get("rope_parameters") or {}
+    nested = [key for key, value in block.items() if isinstance(value, Mapping)]
+    if nested:
+        raise UnsupportedModelError(
+            f"The config gives rotary parameters per layer type ({', '.join(nested)}); such models are not supported yet."
+        )
+    return dict(block)
+
+
+def _rope_type(block: Mapping[str, Any]) -> str:
+    new, old = block.get("rope_type"), block.get("type")
+    if new is not None and old is not None and new != old:
+        raise ConfigError(
+            f"The config contradicts itself: rope_type is {new!r}, type is {old!r}.", "Keep one of them in config.json."
+        )
+    return str(new or old or "default")
+
+
+def _rope_theta(section: Mapping[str, Any], block: Mapping[str, Any], warnings: list[str]) -> float:
+    inner, outer = block.get("rope_theta"), section.get("rope_theta")
+    if inner is None and outer is None:
+        raise UnsupportedModelError(
+            "The config has no rope_theta: it is not a model with a rotary embedding that can be scaled."
+        )
+    if inner is not None and outer is not None and inner != outer:
+        warnings.append(
+            f"rope_theta stands twice: {inner:g} in the scaling block (used by transformers 5) and {outer:g} beside it "
+            "(used by transformers 4)."
+        )
+    return float(inner if inner is not None else outer or 0)
+
+
+def _trained_length(
+    section: Mapping[str, Any], block: Mapping[str, Any], rope_type: str, max_positions: int, warnings: list[str]
+) -> int:
+    outer, inner = section.get("original_max_position_embeddings"), block.get("original_max_position_embeddings")
+    if rope_type in TYPES_WITH_ORIGINAL_LENGTH:
+        given = outer if outer is not None else inner  # the top-level key wins in transformers
+        if given is None:
+            raise ConfigError(
+                f"The config scales with {rope_type!r} but does not say the trained length: "
+                f"max_position_embeddings = {max_positions} may be that or the extended one.",
+                "Say it: --original-length N",
+            )
+        return int(given)
+    if rope_type == "linear" and inner is None and block.get("factor"):
+        length = round(max_positions / float(block["factor"]))
+        warnings.append(
+            f"Linear scaling by {block['factor']:g} without the trained length: taken as max_position_embeddings / factor = "
+            f"{length}. If {max_positions} is the trained length, say --original-length {max_positions}."
+        )
+        return length
+    return int(inner) if inner is not None else max_positions
+
+
+def _rotary_dim(section: Mapping[str, Any], block: Mapping[str, Any]) -> int:
+    head_dim = section.get("qk_rope_head_dim") or section.get("head_dim")
+    if head_dim is None:
+        hidden, heads = section.get("hidden_size"), section.get("num_attention_heads")
+        if not hidden or not heads:
+            raise UnsupportedModelError("The config has neither head_dim nor hidden_size and num_attention_heads.")
+        head_dim = hidden // heads
+    share = block.get("partial_rotary_factor") or section.get("partial_rotary_factor") or 1.0
+    return int(head_dim * share)

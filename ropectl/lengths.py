@@ -1,0 +1,65 @@
+"""Lengths in tokens as people write them: ``4096``, ``8k``, ``2048,4096``, ``1k..32k``, ``1k..16k/1k``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ropectl.errors import ConfigError
+
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)([kKmM]?)")
+_UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
+_EXAMPLES = (
+    "Type for example: --length 8k, --length 2048,4096, --length 1k..32k (doublings) or --length 1k..16k/1k (steps)."
+)
+
+#: No list of lengths is meant to be longer; more is a typing error.
+MAX_LENGTHS = 1000
+
+
+def parse_length(text: str) -> int:
+    """Returns a single length in tokens; k is 1024.
+
+    Raises:
+        ConfigError: If it is not a whole number of tokens, at least 2.
+    """
+    match = _LENGTH.fullmatch(text.strip())
+    value = float(match[1]) * _UNITS[match[2].lower()] if match else 0.0
+    if not match or value != int(value) or value < 2:
+        raise ConfigError(f"length = {text!r} is not a number of tokens (a whole number, at least 2).", _EXAMPLES)
+    return int(value)
+
+
+def parse_lengths(texts: Iterable[str]) -> list[int]:
+    """Returns all lengths named, ascending, each once.
+
+    Raises:
+        ConfigError: If one of them is malformed.
+    """
+    lengths: set[int] = set()
+    for text in texts:
+        for part in text.split(","):
+            lengths.update(_expand(part))
+    return sorted(lengths)
+
+
+def _expand(part: str) -> list[int]:
+    if ".." not in part:
+        return [parse_length(part)]
+    start_text, _, rest = part.partition("..")
+    end_text, _, step_text = rest.partition("/")
+    start, end = parse_length(start_text), parse_length(end_text)
+    if start > end:
+        raise ConfigError(f"length range {part!r} runs backwards.", _EXAMPLES)
+    result = [start]
+    step = parse_length(step_text) if step_text else None
+    while (following := result[-1] + step if step else result[-1] * 2) <= end:
+        result.append(following)
+        if len(result) > MAX_LENGTHS:
+            raise ConfigError(f"length range {part!r} names more than {MAX_LENGTHS} lengths.", _EXAMPLES)
+    return result
+
+
+def format_length(length: int) -> str:
+    """Returns a length as people say it: exact thousands of 1024 as ``8k``, anything else in full."""
+    return f"{length // 1024}k" if length >= 1024 and length % 1024 == 0 else str(length)

@@ -1,0 +1,158 @@
+"""Result records and their JSON form. Other programs read them: extend, never rename."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+#: Raised when the meaning of a field changes; records of another version are never mixed in.
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class PerplexityPoint:
+    """Perplexity at one context length.
+
+    Attributes:
+        context_length: N, tokens in the window, the beginning-of-sequence token included.
+        perplexity: exp(nll_sum / num_tokens); None where no document is that long.
+        nll_sum: Sum of the losses of all scored tokens [nats].
+        num_tokens: Tokens scored.
+        num_documents: Documents scored.
+        document_nll_sums: ``nll_sum`` by document, for intervals and paired differences [nats].
+        beyond_capacity: Whether N passes what the method was asked to reach.
+    """
+
+    context_length: int
+    perplexity: float | None = None
+    nll_sum: float = 0.0
+    num_tokens: int = 0
+    num_documents: int = 0
+    document_nll_sums: list[float] = field(default_factory=list)
+    beyond_capacity: bool = False
+
+
+@dataclass(frozen=True)
+class PasskeyCell:
+    """Passkey retrieval at one length and depth.
+
+    Attributes:
+        length: Tokens of prompt and answer together.
+        depth: Relative position of the needle, in [0, 1].
+        needle_position: Index of the needle's first token.
+        prompt_tokens: Tokens before the answer.
+        answer_tokens: Tokens of the answer, all of which must be right.
+        correct: Trials answered exactly.
+        trials: Trials.
+        accuracy: correct / trials.
+        ci_low: Lower end of the Wilson 95 % interval of the accuracy.
+        ci_high: Upper end.
+        answer_logprob: Mean log-probability of the whole answer [nats]; a signal where accuracy has none.
+        beyond_capacity: Whether the length passes what the method was asked to reach.
+    """
+
+    length: int
+    depth: float
+    needle_position: int
+    prompt_tokens: int
+    answer_tokens: int
+    correct: int
+    trials: int
+    accuracy: float
+    ci_low: float
+    ci_high: float
+    answer_logprob: float
+    beyond_capacity: bool = False
+
+
+@dataclass(frozen=True)
+class PasskeyLength:
+    """Passkey retrieval at one length, over all depths.
+
+    Attributes:
+        length: Tokens of prompt and answer together.
+        correct: Trials answered exactly.
+        trials: Trials.
+        accuracy: correct / trials.
+        ci_low: Lower end of the Wilson 95 % interval.
+        ci_high: Upper end.
+        answer_logprob: Mean log-probability of the whole answer [nats].
+        depths: The cells behind it.
+        beyond_capacity: Whether the length passes what the method was asked to reach.
+    """
+
+    length: int
+    correct: int
+    trials: int
+    accuracy: float
+    ci_low: float
+    ci_high: float
+    answer_logprob: float
+    depths: list[PasskeyCell]
+    beyond_capacity: bool = False
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a method goes, in three senses that are never the same question [tokens].
+
+    Attributes:
+        computes: Positions whose slow rotations were all seen in training (a formula); None if unlimited.
+        models: Longest evaluated context in which the same text is predicted no worse than by the
+            unscaled model at its trained length; 0 if none, None if not measured.
+        uses: Longest evaluated length up to which planted numbers are retrieved; 0 if none, None if
+            not measured, or on too few trials.
+    """
+
+    computes: int | None
+    models: int | None = None
+    uses: int | None = None
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """One method of a comparison.
+
+    Attributes:
+        method: Method spec.
+        perplexity: Points of protocol ``prefix``.
+        tail: Points of protocol ``tail``: the same targets at every length.
+        passkey: Retrieval per length.
+        reach: The three lengths.
+        short_delta: Worst relative perplexity change against the unscaled model at lengths up to the
+            trained one; None if not measured.
+        seconds: Wall time of the measurements.
+        errors: Messages of cells that failed.
+    """
+
+    method: str
+    perplexity: list[PerplexityPoint]
+    tail: list[PerplexityPoint]
+    passkey: list[PasskeyLength]
+    reach: Reach
+    short_delta: float | None
+    seconds: float
+    errors: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Pick:
+    """The method that a comparison prefers, by rule and not by name.
+
+    Attributes:
+        method: Method spec.
+        reasons: Why, in a sentence each.
+    """
+
+    method: str
+    reasons: list[str]
+
+
+def to_json(record: Any) -> dict[str, Any]:
+    """Returns a record as plain JSON values."""
+    return asdict(record)
+
+
+def passkey_length_from_json(value: dict[str, Any]) -> PasskeyLength:
+    """Returns the record that :func:`to_json` wrote."""
+    return PasskeyLength(**{**value, "depths": [PasskeyCell(**cell) for cell in value["depths"]]})

@@ -1,0 +1,56 @@
+"""What ``inspect`` shows to people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from ropectl.report.tables import method_text
+
+#: More pairs than this are thinned out in the table; JSON always has all of them.
+MAX_ROWS = 16
+
+
+def inspection_parts(record: Mapping[str, Any]) -> list[Text | Table]:
+    """Returns the facts, then one line per rotary pair (at most 16 of them, evenly chosen)."""
+    geometry, reach = record["geometry"], record["reach"]
+    trained = geometry["original_max_position_embeddings"]
+    num_pairs = len(record["inv_freq"])
+    critical = record["critical_dimension"]
+    facts = [
+        f"rotary_dim {geometry['rotary_dim']}, rope_theta {geometry['rope_theta']:g}, trained length {trained}",
+        f"method {method_text(record['method'])}, attention factor {record['attention_factor']:.6f}",
+        f"critical pairs (never a full turn in training): {critical} to {num_pairs - 1}"
+        if critical < num_pairs
+        else "no critical pairs",
+        f"computes up to {'any length' if reach is None else f'{reach} tokens'} with rotations seen in training",
+    ]
+    parts: list[Text | Table] = [Text(line) for line in facts]
+    parts.append(_pairs_table(record, num_pairs))
+    parts.extend(Text(f"warning: {warning}") for warning in record["warnings"])
+    return parts
+
+
+def _pairs_table(record: Mapping[str, Any], num_pairs: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("pair", "inv_freq [rad/token]", "wavelength [tokens]", "turns in L", "divisor"):
+        table.add_column(column, justify="right", no_wrap=True)
+    shown = (
+        range(num_pairs)
+        if num_pairs <= MAX_ROWS
+        else sorted({round(k * (num_pairs - 1) / (MAX_ROWS - 1)) for k in range(MAX_ROWS)})
+    )
+    for pair in shown:
+        wavelength, divisor = record["wavelengths"][pair], record["divisors"][pair]
+        table.add_row(
+            str(pair),
+            f"{record['inv_freq'][pair]:.6g}",
+            "stands still" if wavelength is None else f"{wavelength:,.2f}",
+            f"{record['rotations'][pair]:.3f}",
+            "-" if divisor is None else f"{divisor:.4f}",
+        )
+    return table

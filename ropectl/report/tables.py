@@ -1,0 +1,198 @@
+"""Tables of results that fit 80 columns without losing a digit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from ropectl.lengths import format_length
+
+#: Length columns a table holds at 80 columns beside the method and the last columns.
+LENGTHS_PER_TABLE = 6
+
+#: Widest method spec that is shown whole.
+METHOD_WIDTH = 24
+
+NOT_AVAILABLE = "n/a"
+BEYOND_MARK = "*"
+
+
+def perplexity_text(value: float | None) -> str:
+    """Returns a perplexity with three significant digits or more, never rounded to fewer than it has."""
+    if value is None:
+        return NOT_AVAILABLE
+    if value >= 1e5:
+        return f"{value:.2e}"
+    return f"{value:.2f}" if value < 100 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
+
+
+def method_text(spec: str) -> str:
+    """Returns a method spec, long lists of numbers as their count."""
+    if len(spec) <= METHOD_WIDTH:
+        return spec
+    name, _, rest = spec.partition(":")
+    parts = []
+    for pair in rest.split(","):
+        key, _, value = pair.partition("=")
+        parts.append(f"{key}=[{value.count(':') + 1} values]" if ":" in value else pair)
+    return f"{name}:{','.join(parts)}"
+
+
+def short_names(specs: Sequence[str]) -> dict[str, str]:
+    """Returns how to call each method in a table: its bare name where that is unique, else its spec."""
+    names = [spec.partition(":")[0] for spec in specs]
+    return {
+        spec: name if names.count(name) == 1 else method_text(spec) for spec, name in zip(specs, names, strict=True)
+    }
+
+
+def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
+    """Returns a comparison as tables: perplexity by length, then passkey retrieval and reach."""
+    rows, lengths = record["rows"], record["lengths"]
+    trained = record["geometry"]["original_max_position_embeddings"]
+    names = short_names([row["method"] for row in rows])
+    parts: list[Table | Text] = []
+    for group in _groups(lengths):
+        last = group[-1] == lengths[-1]
+        parts.append(_perplexity_table(rows, names, group, trained, with_delta=last))
+    if any(row["passkey"] for row in rows):
+        for group in _groups(lengths):
+            parts.append(_passkey_table(rows, names, group, trained))
+    parts.append(_reach_table(rows, names))
+    if any(point["beyond_capacity"] for row in rows for point in row["perplexity"]):
+        parts.append(Text(f"{BEYOND_MARK} past the length that the method was asked to reach"))
+    for row in rows:
+        parts.extend(Text(f"{names[row['method']]} failed: {message}") for message in row["errors"])
+    pick = record["pick"]
+    if pick:
+        parts.append(Text(f"Pick: {method_text(pick['method'])} ({'; '.join(pick['reasons'])})."))
+    return parts
+
+
+def _groups(lengths: Sequence[int]) -> list[Sequence[int]]:
+    return [lengths[start : start + LENGTHS_PER_TABLE] for start in range(0, len(lengths), LENGTHS_PER_TABLE)]
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="bold")
+    table.add_column("method", overflow="fold")
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _length_column(length: int, trained: int) -> str:
+    return f"{format_length(length)} (L)" if length == trained else format_length(length)
+
+
+def _best(values: Sequence[float | None], smallest: bool) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return (min(known) if smallest else max(known)) if known else None
+
+
+def _perplexity_table(
+    rows: Sequence[Mapping[str, Any]], names: Mapping[str, str], lengths: Sequence[int], trained: int, with_delta: bool
+) -> Table:
+    columns = [_length_column(length, trained) for length in lengths]
+    table = _table("Perplexity by context length (L: trained)", columns + (["worst up to L"] if with_delta else []))
+    best = {
+        n: _best([_value(row["perplexity"], n, "context_length", "perplexity") for row in rows], smallest=True)
+        for n in lengths
+    }
+    for row in rows:
+        cells = []
+        for length in lengths:
+            point = _entry(row["perplexity"], length, "context_length")
+            value = point["perplexity"] if point else None
+            text = perplexity_text(value) + (BEYOND_MARK if point and point["beyond_capacity"] else "")
+            cells.append(Text(text, style="bold green" if value is not None and value == best[length] else ""))
+        if with_delta:
+            cells.append(_delta(row["short_delta"]))
+        table.add_row(names[row["method"]], *cells)
+    return table
+
+
+def _delta(value: float | None) -> Text:
+    if value is None:
+        return Text(NOT_AVAILABLE)
+    return Text(f"{value:+.1%}", style="red" if value > 0.005 else "")
+
+
+def _passkey_table(
+    rows: Sequence[Mapping[str, Any]], names: Mapping[str, str], lengths: Sequence[int], trained: int
+) -> Table:
+    trials = next(entry["trials"] for row in rows for entry in row["passkey"])
+    table = _table(
+        f"Passkeys retrieved, of {trials} at each length", [_length_column(length, trained) for length in lengths]
+    )
+    best = {n: _best([_value(row["passkey"], n, "length", "correct") for row in rows], smallest=False) for n in lengths}
+    for row in rows:
+        cells = []
+        for length in lengths:
+            entry = _entry(row["passkey"], length, "length")
+            text = f"{entry['correct']}{BEYOND_MARK if entry['beyond_capacity'] else ''}" if entry else NOT_AVAILABLE
+            cells.append(
+                Text(
+                    text, style="bold green" if entry and entry["correct"] and entry["correct"] == best[length] else ""
+                )
+            )
+        table.add_row(names[row["method"]], *cells)
+    return table
+
+
+def _reach_table(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Table:
+    table = _table("Reach: how far it ... [tokens]", ["computes", "models", "uses", "seconds"])
+    for row in rows:
+        reach = row["reach"]
+        computes = "unlimited" if reach["computes"] is None else str(reach["computes"])
+        measured = [NOT_AVAILABLE if reach[sense] is None else str(reach[sense] or "-") for sense in ("models", "uses")]
+        table.add_row(names[row["method"]], computes, *measured, f"{row['seconds']:.1f}")
+    return table
+
+
+def _entry(entries: Sequence[Mapping[str, Any]], length: int, key: str) -> Mapping[str, Any] | None:
+    return next((entry for entry in entries if entry[key] == length), None)
+
+
+def _value(entries: Sequence[Mapping[str, Any]], length: int, key: str, value: str) -> float | None:
+    entry = _entry(entries, length, key)
+    return None if entry is None else entry[value]
+
+
+def perplexity_table(record: Mapping[str, Any]) -> Table:
+    """Returns the table of ``eval-perplexity``."""
+    table = _table(f"Perplexity, protocol {record['protocol']}", ["perplexity", "tokens", "documents"])
+    table.columns[0].header = "context"
+    for point in record["points"]:
+        text = perplexity_text(point["perplexity"]) + (BEYOND_MARK if point["beyond_capacity"] else "")
+        table.add_row(str(point["context_length"]), text, str(point["num_tokens"]), str(point["num_documents"]))
+    return table
+
+
+def passkey_table(record: Mapping[str, Any]) -> Table:
+    """Returns the table of ``eval-passkey``: correct answers by depth and length, intervals by length."""
+    results = record["lengths"]
+    depths = [cell["depth"] for cell in results[0]["depths"]]
+    trials = results[0]["depths"][0]["trials"]
+    table = _table(
+        f"Passkeys retrieved, of {trials} at each depth",
+        [f"{depth:.0%}" for depth in depths] + ["all", "95 %", "log p"],
+    )
+    table.columns[0].header = "length"
+    for result in results:
+        mark = BEYOND_MARK if result["beyond_capacity"] else ""
+        interval = f"{result['ci_low']:.0%}-{result['ci_high']:.0%}"
+        cells = [str(cell["correct"]) for cell in result["depths"]]
+        table.add_row(
+            f"{result['length']}{mark}",
+            *cells,
+            f"{result['accuracy']:.0%}",
+            interval,
+            f"{result['answer_logprob']:.2f}",
+        )
+    return table

@@ -1,0 +1,44 @@
+"""Everything the formulas say about one method on one geometry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ropectl.rope.frequencies import critical_dimension, divisors, reach_tokens, rotations, wavelengths
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.notes import method_notes
+
+
+def inspect_rope(
+    geometry: RopeGeometry, method: ScalingMethod, seq_len: int | None = None, warnings: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Returns frequencies, wavelengths, rotations, divisors and reach, as JSON values.
+
+    Args:
+        geometry: What the model was trained with.
+        method: The scaling to look at.
+        seq_len: Sequence length for length-dependent methods [tokens].
+        warnings: What is already known to be worth saying.
+
+    Raises:
+        MethodError: If the method cannot work on this geometry.
+    """
+    frequencies = method.frequencies(geometry, seq_len)
+    length = geometry.original_max_position_embeddings
+    return {
+        "geometry": vars(geometry),
+        "method": str(method),
+        "seq_len": seq_len,
+        "inv_freq": list(frequencies.inv_freq),
+        "attention_factor": frequencies.attention_factor,
+        "wavelengths": [None if math.isinf(value) else value for value in wavelengths(frequencies.inv_freq)],
+        "rotations": list(rotations(frequencies.inv_freq, length)),
+        "divisors": [None if math.isinf(value) else value for value in divisors(geometry, frequencies)],
+        "critical_dimension": critical_dimension(geometry),
+        "target_length": method.target_length(geometry),
+        "reach": reach_tokens(geometry, frequencies),
+        "warnings": [*warnings, *method_notes(method, geometry, seq_len)],
+    }

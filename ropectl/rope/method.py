@@ -1,0 +1,214 @@
+"""What a scaling method is: parameters, a formula, a reference, and the config that expresses it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+from typing_extensions import Self
+
+from ropectl.errors import MethodError
+from ropectl.rope.frequencies import RopeFrequencies, divisors
+from ropectl.rope.geometry import RopeGeometry
+
+
+class Reference(NamedTuple):
+    """Where a method was published."""
+
+    title: str
+    arxiv: str = ""
+    url: str = ""
+
+    def __str__(self) -> str:
+        source = f"arXiv {self.arxiv}" if self.arxiv else self.url
+        return f"{self.title} ({source})" if source else self.title
+
+
+@dataclass(frozen=True)
+class RopeConfigPatch:
+    """The only thing that may change a model's rotary config.
+
+    Attributes:
+        rope_parameters: The whole block in the transformers 5 dialect, ``rope_theta`` always explicit.
+        max_position_embeddings: The context the config declares [tokens]; its meaning depends on the
+            type, which is why it belongs to the patch.
+    """
+
+    rope_parameters: dict[str, Any]
+    max_position_embeddings: int
+
+
+def Factor() -> Any:  # reads like a type in the classes that use it
+    """Declares the field ``factor``, s = L'/L: required, because it is what is asked for."""
+    return Field(ge=1.0, description="extension factor s = L'/L", json_schema_extra={"unit": "1"})
+
+
+class ScalingMethod(BaseModel, ABC):
+    """A way to change rotary frequencies so that more positions can be told apart or reused.
+
+    Subclasses declare their parameters as fields, once: the command line, the documentation, the
+    records and the checks all read them from there. A method is a value: equal parameters make equal
+    methods, and ``str(method)`` is the spec that makes the same method again.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    formula: ClassVar[str]
+    reference: ClassVar[Reference]
+    #: What the method becomes in a stock config, for people.
+    native: ClassVar[str]
+    #: Whether the frequencies may change with the length of the sequence.
+    varies_with_length: ClassVar[bool] = False
+
+    @abstractmethod
+    def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
+        """Returns the frequencies for a sequence of ``seq_len`` tokens.
+
+        Args:
+            geometry: What the model was trained with.
+            seq_len: n, length of the whole sequence [tokens]; only length-dependent methods read it,
+                and take the trained length where it is None.
+
+        Raises:
+            MethodError: If a parameter cannot work with this geometry.
+        """
+
+    @property
+    def depends_on_seq_len(self) -> bool:
+        """Whether these parameters make the frequencies depend on the length of the sequence."""
+        return self.varies_with_length
+
+    def native_config(self, geometry: RopeGeometry) -> RopeConfigPatch | None:
+        """Returns the stock config that computes exactly this, or None where there is none."""
+        return None
+
+    @classmethod
+    def from_native(cls, rope_parameters: dict[str, Any], geometry: RopeGeometry) -> Self | None:
+        """Returns the method that a stock ``rope_parameters`` block stands for, or None if it is another's."""
+        return None
+
+    @classmethod
+    def fill_factor(cls, parameters: dict[str, Any], factor: float, geometry: RopeGeometry) -> dict[str, Any]:
+        """Returns ``parameters`` completed by a wanted extension factor (``--factor``, ``--target-length``).
+
+        Methods without a field that means s = L'/L leave them as they are.
+
+        Raises:
+            MethodError: If ``parameters`` already asks for another factor.
+        """
+        if "factor" not in cls.model_fields:
+            return parameters
+        given = parameters.setdefault("factor", factor)
+        if float(given) != factor:
+            raise MethodError(
+                f"{cls.name}: the spec says factor={given}, --factor or --target-length says {factor:g}.",
+                "Give the factor once.",
+            )
+        return parameters
+
+    @classmethod
+    def missing(cls, parameters: dict[str, Any]) -> list[str]:
+        """Returns the names of required parameters that are not given."""
+        return [name for name, field in cls.model_fields.items() if field.is_required() and name not in parameters]
+
+    @classmethod
+    def create(cls, parameters: dict[str, Any]) -> Self:
+        """Returns the method with these parameters, strings welcome.
+
+        Raises:
+            MethodError: Naming the parameter, its value and what is allowed.
+        """
+        try:
+            return cls(**parameters)
+        except ValidationError as error:
+            raise MethodError(*_explain(cls, error, parameters)) from None
+
+    def target_length(self, geometry: RopeGeometry) -> int:
+        """Returns the context that the method aims at [tokens]: s * L, or L where it has no factor."""
+        return geometry.target_length(getattr(self, "factor", 1.0))
+
+    def frozen_config(self, geometry: RopeGeometry, seq_len: int) -> RopeConfigPatch:
+        """Returns a config that computes, at every position, what this method computes for ``seq_len`` tokens.
+
+        The native type where the method does not depend on the length and has one, else the universal
+        form. Evaluating a length-dependent method this way makes its numbers independent of whatever
+        was run before, which the ``dynamic`` type of transformers is not.
+        """
+        native = None if self.depends_on_seq_len else self.native_config(geometry)
+        return native or universal_config(geometry, self.frequencies(geometry, seq_len), seq_len)
+
+    def __str__(self) -> str:
+        given = self.model_dump(exclude_defaults=True)
+        pairs = ",".join(f"{key}={format_value(value)}" for key, value in given.items())
+        return f"{self.name}:{pairs}" if pairs else self.name
+
+
+def format_value(value: Any) -> str:
+    """Returns a parameter's value as it is written in a spec: shortest exact form, lists joined by colons."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    if isinstance(value, tuple | list):
+        return ":".join(format_value(item) for item in value)
+    return str(value)
+
+
+def universal_config(geometry: RopeGeometry, frequencies: RopeFrequencies, length: int) -> RopeConfigPatch:
+    """Returns the form in which stock transformers can carry any static frequencies.
+
+    ``longrope`` with the divisors as both lists. Original and declared length are the same number, so
+    that runtimes which derive an attention factor from their ratio derive 1; the true factor is given.
+    """
+    length = max(length, geometry.original_max_position_embeddings)
+    factors = list(divisors(geometry, frequencies))
+    rope_parameters: dict[str, Any] = {
+        "rope_type": "longrope",
+        "rope_theta": geometry.rope_theta,
+        "factor": 1.0,
+        "short_factor": factors,
+        "long_factor": list(factors),
+        "original_max_position_embeddings": length,
+        "attention_factor": frequencies.attention_factor,
+    }
+    if frequencies.attention_factor != 1.0:  # vLLM and sglang read only these
+        rope_parameters["short_mscale"] = rope_parameters["long_mscale"] = frequencies.attention_factor
+    return RopeConfigPatch(rope_parameters, length)
+
+
+def describe_range(field: FieldInfo) -> str:
+    """Returns the values a parameter may take, in words."""
+    words = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}
+    bounds = [
+        f"{text} {getattr(rule, key):g}" for rule in field.metadata for key, text in words.items() if hasattr(rule, key)
+    ]
+    return " and ".join(bounds)
+
+
+def _explain(method: type[ScalingMethod], error: ValidationError, parameters: dict[str, Any]) -> tuple[str, str]:
+    """Turns pydantic's first complaint into message and hint."""
+    first = error.errors()[0]
+    if not first["loc"]:  # a rule over several parameters; its text is ours
+        return f"{method.name}: {first['msg'].removeprefix('Value error, ')}", ""
+    name = str(first["loc"][0])
+    known = ", ".join(method.model_fields) or "none"
+    if first["type"] == "extra_forbidden":
+        return f"{method.name} has no parameter {name!r}.", f"Its parameters: {known}."
+    if first["type"] == "missing":
+        return f"{method.name} needs {name} ({method.model_fields[name].description}).", example(method, name)
+    allowed = describe_range(method.model_fields[name])
+    detail = first["msg"][0].lower() + first["msg"][1:]
+    detail = f"must be finite and {allowed}" if allowed else detail
+    return f"{method.name}: {name} = {parameters.get(name)} is not possible: {detail}.", ""
+
+
+def example(method: type[ScalingMethod], name: str) -> str:
+    """Returns what to type to give a missing parameter."""
+    return (
+        f"Type for example: -m {method.name}:{name}=4" if name == "factor" else f"Type: -m {method.name}:{name}=VALUE"
+    )

@@ -1,0 +1,60 @@
+"""Adjusted Base Frequency: another rope_theta, nothing else."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pydantic import Field
+
+from ropectl.errors import MethodError
+from ropectl.rope.frequencies import RopeFrequencies, base_inv_freq, reach_tokens
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod
+
+
+def critical_base(geometry: RopeGeometry, length: int) -> float:
+    """Returns the base whose critical pair completes its turn within ``length`` instead of L tokens.
+
+    b' = b^(ln(L'/2pi) / ln(L/2pi)): the critical base of Scaling Laws of RoPE-based Extrapolation
+    (arXiv 2310.05209), with the pair index left real-valued.
+
+    Raises:
+        MethodError: If the trained length is too short for any pair to complete a turn.
+    """
+    turns = geometry.original_max_position_embeddings / (2 * math.pi)
+    if turns <= 1:
+        raise MethodError(
+            f"No critical base exists for a trained length of {geometry.original_max_position_embeddings}."
+        )
+    exponent: float = math.log(length / (2 * math.pi)) / math.log(turns)
+    return float(geometry.rope_theta**exponent)
+
+
+class AdjustedBaseFrequency(ScalingMethod):
+    """Trains or runs with a larger base: the slower a pair, the more it is slowed further."""
+
+    name = "abf"
+    title = "Adjusted Base Frequency"
+    formula = "inv_freq_i = b'^(-2i/d); with a factor only: b' = b^(ln(sL/2pi) / ln(L/2pi))"
+    reference = Reference("Effective Long-Context Scaling of Foundation Models", arxiv="2309.16039")
+    native = "default with another rope_theta"
+
+    rope_theta: float = Field(gt=1.0, description="the new base b'", json_schema_extra={"unit": "1"})
+
+    @classmethod
+    def fill_factor(cls, parameters: dict[str, Any], factor: float, geometry: RopeGeometry) -> dict[str, Any]:
+        parameters.setdefault("rope_theta", round(critical_base(geometry, geometry.target_length(factor)), 1))
+        return parameters
+
+    def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
+        return RopeFrequencies(base_inv_freq(geometry.rotary_dim, self.rope_theta))
+
+    def target_length(self, geometry: RopeGeometry) -> int:
+        """The reach of the frequencies: a base by itself names no target."""
+        trained = geometry.original_max_position_embeddings
+        return max(trained, reach_tokens(geometry, self.frequencies(geometry)) or trained)
+
+    def native_config(self, geometry: RopeGeometry) -> RopeConfigPatch:
+        rope_parameters = {"rope_type": "default", "rope_theta": self.rope_theta}
+        return RopeConfigPatch(rope_parameters, self.target_length(geometry))

@@ -1,0 +1,41 @@
+"""NTK-aware scaling: one larger base, chosen so that the slowest pair is interpolated by exactly s."""
+
+from __future__ import annotations
+
+from ropectl.errors import MethodError
+from ropectl.rope.frequencies import RopeFrequencies, base_inv_freq
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import Factor, Reference, RopeConfigPatch, ScalingMethod
+
+
+def ntk_base(geometry: RopeGeometry, factor: float) -> float:
+    """Returns b * s^(d / (d - 2)).
+
+    Raises:
+        MethodError: For d = 2, where there is no second pair to spread the change over.
+    """
+    if geometry.rotary_dim == 2:
+        raise MethodError("NTK-aware scaling needs a rotary_dim of at least 4; this model has 2.")
+    return float(geometry.rope_theta * factor ** (geometry.rotary_dim / (geometry.rotary_dim - 2)))
+
+
+class NtkAware(ScalingMethod):
+    """Leaves the fastest pair alone and slows the others more the slower they are, the last one by s.
+
+    Critical pairs above the last are slowed by less than s, so the usable length ends before s * L.
+    """
+
+    name = "ntk"
+    title = "NTK-aware scaling"
+    formula = "inv_freq_i = b'^(-2i/d), b' = b * s^(d/(d-2)); the divisor of pair i is s^(2i/(d-2))"
+    reference = Reference("NTK-aware scaled RoPE, described in YaRN", arxiv="2309.00071")
+    native = "default with another rope_theta"
+
+    factor: float = Factor()
+
+    def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
+        return RopeFrequencies(base_inv_freq(geometry.rotary_dim, ntk_base(geometry, self.factor)))
+
+    def native_config(self, geometry: RopeGeometry) -> RopeConfigPatch:
+        rope_parameters = {"rope_type": "default", "rope_theta": ntk_base(geometry, self.factor)}
+        return RopeConfigPatch(rope_parameters, self.target_length(geometry))

@@ -1,0 +1,112 @@
+"""Run folders: records under content-addressed names, written aside and then renamed.
+
+A kill at any moment leaves whole records only. A record is found again by the settings that decide its
+content, so an interrupted run continues, and changed settings never mix with old results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ropectl.errors import ConfigError
+from ropectl.records import SCHEMA_VERSION
+
+_PACKAGES = ("ropectl", "torch", "transformers", "tokenizers", "accelerate")
+CELLS_FOLDER = "cells"
+
+
+def canonical_json(value: Any) -> str:
+    """Returns the one JSON text of a value: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def content_id(settings: Any) -> str:
+    """Returns a short name that differs whenever the settings do: 16 hex digits of their SHA-256."""
+    return hashlib.sha256(canonical_json({"schema": SCHEMA_VERSION, "settings": settings}).encode()).hexdigest()[:16]
+
+
+def package_versions() -> dict[str, str]:
+    """Returns the versions that decide numbers."""
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+def command_line() -> list[str]:
+    """Returns the command as typed, with the program's name in place of its path."""
+    return [Path(sys.argv[0]).name, *sys.argv[1:]]
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a JSON file that is either whole or not there.
+
+    Raises:
+        ConfigError: If the folder cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w") as file:
+            json.dump(value, file, indent=2, allow_nan=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise ConfigError(
+            f"Cannot write {path}: {error.strerror or error}", "Choose another folder: --out FOLDER"
+        ) from None
+
+
+class RunFolder:
+    """The folder of one run.
+
+    Args:
+        path: Made when the first record is written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f"{path} is a file; a run needs a folder.", "Choose another: --out FOLDER")
+        self.path = path
+
+    def cell_path(self, settings: Mapping[str, Any]) -> Path:
+        """Returns where the record with these settings belongs."""
+        return self.path / CELLS_FOLDER / f"{content_id(settings)}.json"
+
+    def read_cell(self, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Returns the finished record with these settings, or None.
+
+        A file that is not a whole record counts as none and will be replaced.
+        """
+        path = self.cell_path(settings)
+        try:
+            record = json.loads(path.read_text())
+        except (OSError, ValueError):
+            return None
+        return record if isinstance(record, dict) and "result" in record else None
+
+    def write_cell(self, settings: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any]:
+        """Writes a record: settings, outcome (``result`` or ``error``, ``seconds``) and environment; returns it."""
+        record = {
+            "schema_version": SCHEMA_VERSION,
+            "id": content_id(settings),
+            "settings": dict(settings),
+            **outcome,
+            "versions": package_versions(),
+        }
+        write_json(self.cell_path(settings), record)
+        return record

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Installs ropectl with its development tools into .venv and runs the default tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/environment.sh
+
+install_ropectl "[dev]"
+.venv/bin/python -m pytest "$@"
