@@ -191,8 +191,9 @@ def describe_range(field: FieldInfo) -> str:
 
 
 def _explain(method: type[ScalingMethod], error: ValidationError, parameters: dict[str, Any]) -> tuple[str, str]:
-    """Turns pydantic's first complaint into message and hint."""
-    first = error.errors()[0]
+    """Turns pydantic's most telling complaint into message and hint."""
+    errors = sorted(error.errors(), key=lambda entry: entry["type"] != "extra_forbidden")
+    first = errors[0]
     if not first["loc"]:  # a rule over several parameters; its text is ours
         return f"{method.name}: {first['msg'].removeprefix('Value error, ')}", ""
     name = str(first["loc"][0])

@@ -108,7 +108,7 @@ def parse_method(spec: str, factor: float | None = None, geometry: RopeGeometry 
     if factor is not None and geometry is not None:
         parameters = method.fill_factor(parameters, factor, geometry)
     missing = method.missing(parameters)
-    if missing:
+    if missing and not set(parameters) - set(method.model_fields):  # a misspelt name explains a missing one
         name = missing[0]
         hint = example(method, name) + (" (or --factor 4, or --target-length N)" if name == "factor" else "")
         raise MethodError(f"{method.name} needs {name} ({method.model_fields[name].description}).", hint)

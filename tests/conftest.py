@@ -1,0 +1,126 @@
+"""Small models and texts that the tests share. Everything is seeded and offline."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("COLUMNS", "80")
+
+import pytest
+import torch
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+from ropectl.builtin import TINY_MODEL_DIR
+from ropectl.data.tokens import DocumentSet, TokenizedDocument
+from ropectl.rope.geometry import RopeGeometry
+
+#: TINY's trained length; long enough for a passkey prompt.
+TRAINED = 128
+VOCABULARY = 1024
+
+
+def tiny_config(**changes: Any) -> LlamaConfig:
+    """The random two-layer Llama of the tests; its vocabulary is that of the built-in tokenizer."""
+    settings: dict[str, Any] = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "max_position_embeddings": TRAINED,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0},
+        "bos_token_id": 0,
+        "eos_token_id": None,
+    }
+    return LlamaConfig(**{**settings, **changes})
+
+
+def make_model(**changes: Any) -> LlamaForCausalLM:
+    """A random model whose attention is sharp enough that positions matter."""
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(tiny_config(**changes)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(6)
+    return model
+
+
+@pytest.fixture
+def model() -> LlamaForCausalLM:
+    """TINY, float32, CPU."""
+    return make_model()
+
+
+@pytest.fixture
+def zero_model() -> LlamaForCausalLM:
+    """ZERO: every prediction is uniform, so perplexity is the vocabulary size."""
+    model = make_model(vocab_size=64, tie_word_embeddings=False)
+    torch.nn.init.zeros_(model.lm_head.weight)
+    return model
+
+
+@pytest.fixture
+def geometry() -> RopeGeometry:
+    """What TINY was made with."""
+    return RopeGeometry(rotary_dim=16, rope_theta=10_000.0, original_max_position_embeddings=TRAINED)
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Any:
+    """The built-in model's tokenizer: byte-level, a BOS token, single digits."""
+    return AutoTokenizer.from_pretrained(TINY_MODEL_DIR)
+
+
+@pytest.fixture
+def documents() -> DocumentSet:
+    """Five random documents of 512 tokens that begin with BOS."""
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randint(1, VOCABULARY, (5, 512), generator=generator)
+    rows[:, 0] = 0
+    return DocumentSet([TokenizedDocument(f"d{i}", row.tolist()) for i, row in enumerate(rows)], 512, 5, 512, 0)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Callable[..., Path]:
+    """Saves TINY with a tokenizer and returns the folder; keyword arguments change its config.json."""
+
+    def save(model: LlamaForCausalLM | None = None, **config_changes: Any) -> Path:
+        folder = tmp_path / "checkpoint"
+        (model or make_model()).save_pretrained(folder)
+        AutoTokenizer.from_pretrained(TINY_MODEL_DIR).save_pretrained(folder)
+        path = folder / "config.json"
+        config = json.loads(path.read_text()) | config_changes
+        path.write_text(json.dumps({key: value for key, value in config.items() if value != "REMOVE"}))
+        return folder
+
+    return save
+
+
+@pytest.fixture
+def ropectl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command line in this process: (exit code, stdout, stderr)."""
+    import signal
+
+    from ropectl.cli.app import main
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["ropectl", *map(str, arguments)])
+        handler = signal.getsignal(signal.SIGINT)
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        finally:
+            signal.signal(signal.SIGINT, handler)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run

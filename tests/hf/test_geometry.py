@@ -1,0 +1,165 @@
+"""Configs in every dialect, and those that contradict themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from transformers import LlamaConfig
+
+from ropectl.errors import ConfigError, MethodError, UnsupportedModelError
+from ropectl.hf.geometry import describe_rope, has_rope_theta
+from ropectl.rope.geometry import RopeGeometry
+
+BASE = {"hidden_size": 4096, "num_attention_heads": 32, "max_position_embeddings": 131_072, "rope_theta": 500_000.0}
+LLAMA31 = {
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+    "rope_type": "llama3",
+}
+
+
+def config(**changes: Any) -> dict[str, Any]:
+    return {**BASE, **changes}
+
+
+def test_llama31_block_is_understood() -> None:
+    """A01."""
+    found = describe_rope(config(rope_scaling=LLAMA31))
+    assert found.geometry == RopeGeometry(128, 500_000.0, 8192)
+    assert str(found.method) == "llama3:factor=8"
+    assert found.max_position_embeddings == 131_072
+
+
+def test_both_dialects_say_the_same() -> None:
+    old = config(rope_scaling=LLAMA31)
+    new = {key: value for key, value in config(rope_parameters={**LLAMA31, "rope_theta": 500_000.0}).items() if key != "rope_theta"}
+    both = {**old, **new}
+    assert describe_rope(old).geometry == describe_rope(new).geometry == describe_rope(both).geometry
+    assert describe_rope(old).method == describe_rope(new).method == describe_rope(both).method
+
+
+def test_what_transformers_writes_is_understood() -> None:
+    written = LlamaConfig(rope_parameters={"rope_type": "linear", "factor": 4.0, "rope_theta": 1e6}).to_dict()
+    found = describe_rope(written, original_length=2048)
+    assert found.geometry == RopeGeometry(128, 1e6, 2048) and str(found.method) == "pi:factor=4"
+
+
+@pytest.mark.parametrize("block", [None, {}, {"rope_type": "default"}, {"type": "default"}])
+def test_null_or_empty_scaling_is_plain_rope(block: Any) -> None:
+    found = describe_rope(config(rope_scaling=block))
+    assert str(found.method) == "none" and found.geometry.original_max_position_embeddings == 131_072
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "linear", "factor": 4.0},
+        {"rope_type": "linear", "factor": 4},
+        {"type": "linear", "rope_type": "linear", "factor": 4.0},
+    ],
+)
+def test_type_and_rope_type_are_one_key(block: dict[str, Any]) -> None:
+    """A02."""
+    assert str(describe_rope(config(rope_scaling=block)).method) == "pi:factor=4"
+
+
+def test_contradicting_types_are_refused_with_both_values() -> None:
+    """A02."""
+    with pytest.raises(ConfigError, match=r"'linear'.*'yarn'|'yarn'.*'linear'"):
+        describe_rope(config(rope_scaling={"type": "yarn", "rope_type": "linear", "factor": 4.0}))
+
+
+@pytest.mark.parametrize("factor", [0.5, -2.0, 0.0, float("nan"), float("inf"), None, "x"])
+@pytest.mark.parametrize("kind", ["linear", "dynamic", "yarn", "llama3"])
+def test_impossible_factors_in_a_config_are_refused(kind: str, factor: Any) -> None:
+    """A04: transformers warns about these at most."""
+    block = {**LLAMA31, "rope_type": kind, "factor": factor}
+    with pytest.raises(MethodError, match="factor"):
+        describe_rope(config(rope_scaling=block))
+
+
+def test_impossible_ramps_in_a_config_are_refused() -> None:
+    """A04."""
+    with pytest.raises(MethodError, match="beta_fast"):
+        describe_rope(config(rope_scaling={**LLAMA31, "rope_type": "yarn", "beta_fast": 1, "beta_slow": 32}))
+    with pytest.raises(MethodError, match="high_freq_factor"):
+        describe_rope(config(rope_scaling={**LLAMA31, "low_freq_factor": 4.0}))
+
+
+def test_head_dim_wins_over_the_quotient_and_null_falls_back_to_it() -> None:
+    """A13."""
+    wide = config(hidden_size=5120, head_dim=128)
+    assert describe_rope(wide).geometry.rotary_dim == 128
+    assert describe_rope({**wide, "head_dim": None}).geometry.rotary_dim == 160
+
+
+@pytest.mark.parametrize("place", ["inside", "beside"])
+def test_partial_rotary_models_rotate_a_share(place: str) -> None:
+    share = {"partial_rotary_factor": 0.25}
+    found = config(rope_parameters={"rope_theta": 1e4, **share}) if place == "inside" else config(**share)
+    assert describe_rope(found).geometry.rotary_dim == 32
+
+
+def test_longrope_lists_must_fit() -> None:
+    """A13: checked against rotary_dim / 2."""
+    block = {"rope_type": "longrope", "factor": 4.0, "original_max_position_embeddings": 4096}
+    lists = {"short_factor": [1.0] * 48, "long_factor": [2.0] * 48}
+    with pytest.raises(MethodError, match="48 values, but this model rotates 64 pairs"):
+        describe_rope(config(rope_scaling={**block, **lists}))
+
+
+def test_unknown_trained_length_is_asked_for() -> None:
+    block = {"rope_type": "yarn", "factor": 8.0}
+    with pytest.raises(ConfigError, match="--original-length"):
+        describe_rope(config(rope_scaling=block))
+    assert describe_rope(config(rope_scaling=block), original_length=4096).geometry.original_max_position_embeddings == 4096
+
+
+def test_linear_without_trained_length_is_derived_and_said() -> None:
+    found = describe_rope(config(max_position_embeddings=16_384, rope_scaling={"type": "linear", "factor": 4.0}))
+    assert found.geometry.original_max_position_embeddings == 4096
+    assert "16384" in found.warnings[0] and "4096" in found.warnings[0]
+
+
+def test_top_level_trained_length_wins_as_in_transformers() -> None:
+    found = describe_rope(config(original_max_position_embeddings=4096, rope_scaling=LLAMA31))
+    assert found.geometry.original_max_position_embeddings == 4096
+
+
+def test_two_bases_are_said() -> None:
+    found = describe_rope(config(rope_parameters={"rope_type": "default", "rope_theta": 1e6}))
+    assert found.geometry.rope_theta == 1e6
+    assert "500000" in found.warnings[0] and "1e+06" in found.warnings[0]
+
+
+def test_a_base_that_is_nowhere_is_not_invented() -> None:
+    """A07."""
+    bare = {key: value for key, value in BASE.items() if key != "rope_theta"}
+    assert not has_rope_theta(bare)
+    with pytest.raises(UnsupportedModelError, match="rope_theta"):
+        describe_rope(bare)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rope_scaling": {"rope_type": "su", "factor": 2.0}}, "'su'"),
+        ({"rope_parameters": {"full_attention": {"rope_theta": 1e6}}}, "full_attention"),
+        ({"max_position_embeddings": None}, "max_position_embeddings"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_a_reason(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(UnsupportedModelError, match=words):
+        describe_rope(config(**changes))
+
+
+def test_fractional_length_is_refused() -> None:
+    with pytest.raises(ConfigError, match="whole number"):
+        describe_rope(config(max_position_embeddings=4096.5))
+
+
+def test_text_part_of_a_multimodal_config() -> None:
+    assert describe_rope({"text_config": config(), "model_type": "x"}).geometry.rope_theta == 500_000.0

@@ -1,0 +1,61 @@
+"""Layers import downwards only, and what must be instant imports nothing heavy."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "ropectl"
+LAYERS = {
+    "errors": 1, "lengths": 1, "rope": 1, "records": 1,
+    "hf": 2, "data": 2, "builtin": 2, "runs": 2,
+    "evaluate": 3,
+    "compare": 4, "report": 4,
+    "cli": 5,
+}  # fmt: skip
+ENTRY_POINTS = ("__init__", "__main__")
+
+
+def modules() -> list[Path]:
+    return [
+        path
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.relative_to(PACKAGE).parts[0] not in map("{}.py".format, ENTRY_POINTS)
+    ]
+
+
+def layer(parts: tuple[str, ...]) -> int:
+    return LAYERS[parts[0].removesuffix(".py")]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_imports_only_downwards(path: Path) -> None:
+    own = layer(path.relative_to(PACKAGE).parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ropectl."):
+            assert layer(tuple(str(node.module).split(".")[1:])) <= own, f"{path.name} imports {node.module}"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import ropectl",
+        "import ropectl.rope.registry as r; r.all_methods()",
+        "import ropectl.report.tables, ropectl.report.methods, ropectl.report.inspection",
+        "import ropectl.records, ropectl.lengths, ropectl.runs",
+        "import ropectl.cli.app",
+        "import ropectl.hf.geometry",
+    ],
+)
+def test_imports_no_torch(code: str) -> None:
+    check = f"{code}; import sys; assert 'torch' not in sys.modules and 'transformers' not in sys.modules"
+    subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_no_module_is_long_without_reason() -> None:
+    long = [path.name for path in modules() if len(path.read_text().splitlines()) > 300]
+    assert not long

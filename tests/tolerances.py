@@ -1,0 +1,19 @@
+"""Every tolerance the tests use, with its reason."""
+
+#: Float64 formulas against reference vectors that were computed in float32 (relative).
+GOLDEN = 2e-6
+
+#: Float64 formulas against the buffers of the installed transformers, float32 (relative).
+PARITY = 2e-6
+
+#: A pass over the longest context against a pass of each length, float32 (relative perplexity).
+ONE_PASS = 1e-5
+
+#: A uniform distribution: ln V is rounded to float32 once per token (relative perplexity).
+UNIFORM = 1e-6
+
+#: Chunked against whole forward passes, float32 (absolute, nats a token).
+CHUNKED = 2e-5
+
+#: Closed forms in float64 (relative).
+EXACT = 1e-12
