@@ -108,10 +108,11 @@ class PasskeyPromptBuilder:
     @property
     def min_length(self) -> int:
         """The shortest prompt that can be built: everything but filler [tokens]."""
-        # One needle's room more than the distractors take: wherever the asked needle stands, both
-        # sides together then have whole places for all of them.
-        num_places = len(self._labels) if len(self._labels) > 1 else 0
-        return len(self._head) + self._tail_length + num_places * self._needle_length
+        others = self._needle_lengths[1:]
+        # One needle's room more than the distractors take: wherever the asked needle stands, there is
+        # then always a side with room for the next one.
+        room = sum(others) + max(others) if others else 0
+        return len(self._head) + self._tail_length + room
 
     def needle_position(self, length: int, depth: float) -> int:
         """Returns where the needle starts in a prompt of ``length`` tokens.
@@ -144,7 +145,7 @@ class PasskeyPromptBuilder:
             )
         position = self.needle_position(length, depth)
         rng = random.Random(f"ropectl-passkey:{self._seed}:{position}:{trial}")
-        keys = self._draw_keys(rng, len(self._labels))
+        keys = self._draw_keys(rng)
         needle = self._needle(keys[0], self._labels[0])
         answer = self._answer(keys[0])
 
@@ -175,10 +176,11 @@ class PasskeyPromptBuilder:
         sides = (before, after)
         chosen: tuple[list[list[int]], list[list[int]]] = ([], [])
         for key, label in zip(keys, self._labels[1:], strict=True):
+            needle = self._needle(key, label)
             room = [len(filler) - sum(map(len, needles)) for filler, needles in zip(sides, chosen, strict=True)]
-            fits = [side for side in (0, 1) if room[side] >= self._needle_length]
+            fits = [side for side in (0, 1) if room[side] >= len(needle)]
             side = rng.choices(fits, weights=[room[side] for side in fits])[0]
-            chosen[side].append(self._needle(key, label))
+            chosen[side].append(needle)
         return self._scatter(before, chosen[0], rng), self._scatter(after, chosen[1], rng)
 
     @staticmethod
@@ -190,27 +192,30 @@ class PasskeyPromptBuilder:
             result += filler[start:end] + needle
         return result + filler[cuts[-1] if cuts else 0 : kept]
 
-    def _draw_keys(self, rng: random.Random, count: int) -> list[str]:
-        """Draws different keys that take as many tokens as the nominal one, so that lengths are exact."""
+    def _draw_keys(self, rng: random.Random) -> list[str]:
+        """Draws a key for each label; they differ, and take as many tokens as the nominal one, so that lengths are exact."""
         keys: list[str] = []
-        while len(keys) < count:
-            key = str(rng.randint(*KEY_RANGE))
-            lengths = len(self._answer(key)), len(self._needle(key, self._labels[0]))
-            if key not in keys and lengths == (self._answer_length, self._needle_length):
-                keys.append(key)
+        for label, needle_length in zip(self._labels, self._needle_lengths, strict=True):
+            while True:
+                key = str(rng.randint(*KEY_RANGE))
+                lengths = len(self._needle(key, label)), len(self._answer(key))
+                if key not in keys and lengths == (needle_length, self._answer_length):
+                    break
+            keys.append(key)
         return keys
 
     @property
     def _tail_length(self) -> int:
-        return self._needle_length + len(self._question) + self._answer_length
+        return self._needle_lengths[0] + len(self._question) + self._answer_length
 
     @cached_property
     def _nominal_key(self) -> str:
         return str(random.Random("ropectl-nominal-key").randint(*KEY_RANGE))
 
     @cached_property
-    def _needle_length(self) -> int:
-        return len(self._needle(self._nominal_key, self._labels[0]))
+    def _needle_lengths(self) -> list[int]:
+        """Tokens of the needle under each label, with the nominal key."""
+        return [len(self._needle(self._nominal_key, label)) for label in self._labels]
 
     @cached_property
     def _answer_length(self) -> int:

@@ -60,9 +60,9 @@ class Scorer:
             (B, T - 1) float32 on the CPU [nats]; column j is the loss of token j + 1.
         """
         losses = []
-        for start, states in self._prefill(input_ids.to(self.model.device)):
-            targets = input_ids[:, start + 1 : start + states.shape[1] + 1].to(states.device)
-            losses.append(self._chunked_nll(states[:, : targets.shape[1]], targets).cpu())
+        for start, states in self._prefill(input_ids[:, :-1].to(self.model.device)):
+            targets = input_ids[:, start + 1 : start + 1 + states.shape[1]].to(states.device)
+            losses.append(self._chunked_nll(states, targets).cpu())
         return torch.cat(losses, dim=1)
 
     @torch.inference_mode()

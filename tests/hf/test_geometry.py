@@ -35,7 +35,11 @@ def test_llama31_block_is_understood() -> None:
 
 def test_both_dialects_say_the_same() -> None:
     old = config(rope_scaling=LLAMA31)
-    new = {key: value for key, value in config(rope_parameters={**LLAMA31, "rope_theta": 500_000.0}).items() if key != "rope_theta"}
+    new = {
+        key: value
+        for key, value in config(rope_parameters={**LLAMA31, "rope_theta": 500_000.0}).items()
+        if key != "rope_theta"
+    }
     both = {**old, **new}
     assert describe_rope(old).geometry == describe_rope(new).geometry == describe_rope(both).geometry
     assert describe_rope(old).method == describe_rope(new).method == describe_rope(both).method
@@ -115,7 +119,10 @@ def test_unknown_trained_length_is_asked_for() -> None:
     block = {"rope_type": "yarn", "factor": 8.0}
     with pytest.raises(ConfigError, match="--original-length"):
         describe_rope(config(rope_scaling=block))
-    assert describe_rope(config(rope_scaling=block), original_length=4096).geometry.original_max_position_embeddings == 4096
+    assert (
+        describe_rope(config(rope_scaling=block), original_length=4096).geometry.original_max_position_embeddings
+        == 4096
+    )
 
 
 def test_linear_without_trained_length_is_derived_and_said() -> None:

@@ -1,0 +1,143 @@
+"""Prompts are exact in tokens, seeded, and share what they can share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from ropectl.data.passkey import TASK, PasskeyPromptBuilder
+from ropectl.errors import ConfigError
+
+DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+LENGTHS = (128, 129, 255, 256, 512, 2048)
+
+
+@pytest.fixture
+def builder(tokenizer: Any) -> PasskeyPromptBuilder:
+    return PasskeyPromptBuilder(tokenizer, tokenizer.bos_token_id)
+
+
+def position_of(needle: list[int], haystack: list[int]) -> list[int]:
+    return [i for i in range(len(haystack)) if haystack[i : i + len(needle)] == needle]
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_prompt_is_exact(builder: PasskeyPromptBuilder, tokenizer: Any, length: int, depth: float) -> None:
+    """D12, D13, D15: the length includes the answer; the key is there; one BOS, first."""
+    prompt = builder.build(length, depth, trial=3)
+    assert len(prompt.input_ids) == length
+    assert prompt.input_ids.count(tokenizer.bos_token_id) == 1 and prompt.input_ids[0] == tokenizer.bos_token_id
+    needle = tokenizer.encode(
+        f"\nThe pass key is {prompt.key}. Remember it. {prompt.key} is the pass key.\n", add_special_tokens=False
+    )
+    assert position_of(needle, prompt.input_ids) == [prompt.needle_position]
+    text = tokenizer.decode(prompt.input_ids)
+    assert text.startswith(f"<|bos|>{TASK}")
+    assert text.endswith(f"\nWhat is the pass key? The pass key is {prompt.key}")
+    assert tokenizer.decode(prompt.input_ids[prompt.answer_start :]) == f" {prompt.key}"
+    assert text.count(prompt.key) == 3 and len(prompt.key) == 5
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_depth_runs_from_the_task_to_the_question(builder: PasskeyPromptBuilder, length: int) -> None:
+    positions = [builder.needle_position(length, depth) for depth in DEPTHS]
+    head, tail = positions[0], length - builder.min_length
+    assert positions[-1] == head + tail, "depth 1 leaves no filler behind the needle"
+    assert positions == sorted(positions)
+    for depth, position in zip(DEPTHS, positions, strict=True):
+        assert position in (round(depth * length), head, positions[-1])
+
+
+def test_same_position_means_same_prompt_up_to_the_shorter_end(builder: PasskeyPromptBuilder) -> None:
+    short, long = builder.build(1024, 0.5, trial=1), builder.build(2048, 0.25, trial=1)
+    assert short.needle_position == long.needle_position == 512 and short.key == long.key
+    question = 1024 - (len(short.input_ids) - short.answer_start) - len(builder._question)
+    assert short.input_ids[:question] == long.input_ids[:question]
+
+
+def test_trials_and_seeds_differ(tokenizer: Any, builder: PasskeyPromptBuilder) -> None:
+    """D19."""
+    keys = [builder.build(256, 0.5, trial).key for trial in range(20)]
+    assert len(set(keys)) == 20
+    other = PasskeyPromptBuilder(tokenizer, tokenizer.bos_token_id, seed=1)
+    assert [other.build(256, 0.5, trial).key for trial in range(20)] != keys
+
+
+def test_prompts_are_the_same_in_another_process(builder: PasskeyPromptBuilder) -> None:
+    """D19: nothing depends on hash seeds or on what ran before."""
+    code = (
+        "from transformers import AutoTokenizer; from ropectl.builtin import TINY_MODEL_DIR;"
+        "from ropectl.data.passkey import PasskeyPromptBuilder;"
+        "t = AutoTokenizer.from_pretrained(TINY_MODEL_DIR);"
+        "print(PasskeyPromptBuilder(t, 0).fingerprint([256, 512], [0.0, 0.5], 3))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert result.stdout.strip() == builder.fingerprint([256, 512], [0.0, 0.5], 3)
+
+
+@pytest.mark.parametrize("length", [2, 97])
+def test_too_short_is_refused_with_the_shortest_possible(builder: PasskeyPromptBuilder, length: int) -> None:
+    """D12: never truncated."""
+    with pytest.raises(ConfigError, match=rf"{length}.*{builder.min_length}"):
+        builder.build(length, 0.5, 0)
+    assert len(builder.build(builder.min_length, 0.5, 0).input_ids) == builder.min_length
+
+
+@pytest.mark.parametrize("count", [1, 3, 9])
+@pytest.mark.parametrize("extra", [0, 1, 40, 500])
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_distractors_are_whole_and_labelled(tokenizer: Any, count: int, extra: int, depth: float) -> None:
+    """D18."""
+    builder = PasskeyPromptBuilder(tokenizer, 0, num_distractors=count)
+    length = builder.min_length + extra
+    for trial in range(5):
+        prompt = builder.build(length, depth, trial)
+        text = tokenizer.decode(prompt.input_ids)
+        assert len(prompt.input_ids) == length and len({prompt.key, *prompt.distractor_keys}) == count + 1
+        for label, key in zip("ABCDEFGHIJ", [prompt.key, *prompt.distractor_keys], strict=False):
+            assert text.count(f"\nThe pass key {label} is {key}. Remember it. {key} is the pass key {label}.\n") == 1
+        assert text.endswith(f"What is the pass key A? The pass key A is {prompt.key}")
+
+
+def test_filler_is_tokenized_once(tokenizer: Any) -> None:
+    """E05: 200 prompts of 32k tokens cost a few tokenizer calls each, none of them long."""
+
+    class Counting:
+        characters = calls = 0
+        bos_token_id = tokenizer.bos_token_id
+
+        def encode(self, text: str, **kwargs: Any) -> list[int]:
+            self.characters += len(text)
+            self.calls += 1
+            return list(tokenizer.encode(text, **kwargs))
+
+    counting = Counting()
+    builder = PasskeyPromptBuilder(counting)
+    prompts = [builder.build(32_768, 0.5, trial) for trial in range(200)]
+    assert sum(len(prompt.input_ids) for prompt in prompts) == 200 * 32_768
+    assert counting.characters < 200 * 1000
+
+
+@pytest.mark.parametrize("depth", [-0.1, 1.1])
+def test_depth_outside_is_refused(builder: PasskeyPromptBuilder, depth: float) -> None:
+    with pytest.raises(ConfigError, match="depth"):
+        builder.build(256, depth, 0)
+
+
+def test_a_tokenizer_that_adds_a_leading_space_is_spliced_cleanly() -> None:
+    """SentencePiece style: whatever is encoded gets a space in front; a splice must not collect them."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = [chr(code) for code in range(32, 127)] + ["\u2581", "\n"]
+    inner = Tokenizer(models.BPE(vocab={char: i for i, char in enumerate(alphabet)}, merges=[]))
+    inner.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    inner.decoder = decoders.Metaspace(prepend_scheme="always")
+    prompt = PasskeyPromptBuilder(PreTrainedTokenizerFast(tokenizer_object=inner)).build(1500, 0.5, 0)
+    text = "".join(alphabet[token] for token in prompt.input_ids).replace("\u2581", " ")
+    assert len(prompt.input_ids) == 1500 and "  " not in text
+    assert f"\nThe pass key is {prompt.key}. Remember it. {prompt.key} is the pass key.\n" in text

@@ -1,0 +1,67 @@
+"""BOS policy and the choice of documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ropectl.data.documents import Document
+from ropectl.data.tokens import bos_token, select_documents
+from ropectl.errors import ConfigError
+
+
+def texts(*lengths: int) -> list[Document]:
+    """Documents whose texts are one token a character, plus BOS."""
+    return [Document(f"d{i}", "~" * length) for i, length in enumerate(lengths)]
+
+
+class Characters:
+    """One token a character; adds no BOS by itself."""
+
+    bos_token_id: int | None = 1
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        return [ord(character) for character in text]
+
+
+def test_bos_policies(tokenizer: Any) -> None:
+    """D03: auto does what the tokenizer does."""
+    assert bos_token(tokenizer, "auto") == tokenizer.bos_token_id
+    assert bos_token(tokenizer, "never") is None
+    assert bos_token(Characters(), "auto") is None
+    assert bos_token(Characters(), "always") == 1
+
+
+def test_bos_refusals(tokenizer: Any) -> None:
+    without = Characters()
+    without.bos_token_id = None
+    assert bos_token(without, "auto") is None
+    with pytest.raises(ConfigError, match="no beginning-of-sequence"):
+        bos_token(without, "always")
+    with pytest.raises(ConfigError, match="sometimes"):
+        bos_token(tokenizer, "sometimes")
+
+
+def test_documents_long_enough_for_every_length_are_taken_in_order() -> None:
+    chosen = select_documents(texts(50, 200, 99, 300, 100, 400), Characters(), None, [20, 100], limit=3)
+    assert [document.name for document in chosen.documents] == ["d1", "d3", "d4"]
+    assert {len(document.input_ids) for document in chosen.documents} == {100}
+    assert (chosen.length, chosen.num_seen) == (100, 5)
+
+
+def test_bos_counts_as_a_token_and_stands_once() -> None:
+    """D03: the window holds BOS and one token less of text."""
+    chosen = select_documents(texts(100), Characters(), 1, [100, 50], limit=3)
+    ids = chosen.documents[0].input_ids
+    assert len(ids) == 100 and ids[0] == 1 and ids.count(1) == 1
+    tail = chosen.documents[0].window_to_end(50, 1)
+    assert len(tail) == 50 and tail[0] == 1 and tail.count(1) == 1 and tail[1:] == ids[-49:]
+    assert chosen.documents[0].window_to_end(100, 1) == ids
+
+
+def test_shorter_lengths_decide_where_no_document_is_long_enough() -> None:
+    chosen = select_documents(texts(50, 120, 99), Characters(), None, [40, 100, 1000], limit=9)
+    assert chosen.length == 100 and len(chosen.documents) == 1 and chosen.longest == 120
+    nothing = select_documents(texts(5, 6), Characters(), None, [40], limit=9)
+    assert (nothing.documents, nothing.length, nothing.num_seen, nothing.longest) == ([], 0, 2, 6)

@@ -1,0 +1,156 @@
+"""Protocols against naive passes, exact counts, and independence of order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from transformers import LlamaForCausalLM
+
+from ropectl.data.tokens import DocumentSet
+from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, plan_passes
+from ropectl.hf.patch import apply_rope
+from ropectl.records import PerplexityPoint
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.registry import parse_method
+from tests.conftest import make_model
+from tests.rope.test_contract import NAMES, example
+from tests.tolerances import ONE_PASS, UNIFORM
+
+LENGTHS = [2, 64, 128, 129, 256, 512]
+
+
+def naive_perplexity(model: LlamaForCausalLM, rows: list[list[int]]) -> float:
+    """One forward pass with full logits per row; token-weighted, loops only."""
+    total, count = 0.0, 0
+    for row in rows:
+        with torch.inference_mode():
+            logits = model(input_ids=torch.tensor([row])).logits[0].double()
+        for position in range(1, len(row)):
+            total -= logits[position - 1].log_softmax(-1)[row[position]].item()
+            count += 1
+    return math.exp(total / count)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_prefix_equals_a_naive_pass_per_length(
+    model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, name: str
+) -> None:
+    method = example(name, 4.0, geometry)
+    points = measure_perplexity(model, method, geometry, documents, LENGTHS)
+    for length, point in zip(LENGTHS, points, strict=True):
+        with apply_rope(model, method, geometry=geometry, seq_len=length):
+            expected = naive_perplexity(model, [document.input_ids[:length] for document in documents.documents])
+        assert point.perplexity == pytest.approx(expected, rel=ONE_PASS)
+        assert (point.context_length, point.num_documents) == (length, 5)
+        assert point.num_tokens == 5 * (length - 1), "D02: every target once, none twice"
+
+
+@pytest.mark.parametrize("name", ["none", "yarn", "dynamic-ntk"])
+def test_tail_equals_a_naive_pass_per_length(
+    model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, name: str
+) -> None:
+    method, targets = example(name, 4.0, geometry), 32
+    points = measure_tail(model, method, geometry, documents, [64, 128, 512], targets)
+    for point in points:
+        length, total = point.context_length, 0.0
+        for document in documents.documents:
+            window = [0, *document.input_ids[512 - length + 1 :]] if length < 512 else document.input_ids
+            assert len(window) == length
+            with apply_rope(model, method, geometry=geometry, seq_len=length), torch.inference_mode():
+                logits = model(input_ids=torch.tensor([window])).logits[0].double().log_softmax(-1)
+            total -= sum(logits[i - 1, window[i]].item() for i in range(length - targets, length))
+        assert point.nll_sum == pytest.approx(total, rel=ONE_PASS)
+        assert point.num_tokens == 5 * targets
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_order_never_changes_a_number(
+    model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, name: str
+) -> None:
+    """B01: bit-equal, whatever ran before."""
+    method = example(name, 4.0, geometry)
+    lengths = [512, 200, 128]
+    forwards = measure_perplexity(model, method, geometry, documents, lengths)
+    for other in NAMES:
+        measure_perplexity(model, example(other, 8.0, geometry), geometry, documents, [300])
+    backwards = measure_perplexity(model, method, geometry, documents, lengths[::-1])
+    assert forwards == backwards[::-1]
+
+
+@pytest.mark.parametrize("name", ["dynamic-ntk", "dynamic-yarn"])
+def test_dynamic_equals_the_unscaled_model_up_to_its_length(
+    model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, name: str
+) -> None:
+    """B01: the trained length itself included."""
+    for length in (100, 127, 128):
+        unscaled = measure_perplexity(model, parse_method("none"), geometry, documents, [length])
+        dynamic = measure_perplexity(model, parse_method(name), geometry, documents, [length])
+        assert dynamic[0].nll_sum == unscaled[0].nll_sum
+
+
+@pytest.mark.parametrize("chunk", [None, 3, 50])
+@pytest.mark.parametrize("batch", [1, 2, 5, 9])
+@pytest.mark.parametrize("lengths", [[2], [17, 64, 512], [511, 512]])
+def test_uniform_predictions_have_the_perplexity_of_the_vocabulary(
+    zero_model: LlamaForCausalLM,
+    geometry: RopeGeometry,
+    documents: DocumentSet,
+    chunk: int | None,
+    batch: int,
+    lengths: list[int],
+) -> None:
+    """D01."""
+    few = DocumentSet(
+        [type(d)(d.name, [token % 64 for token in d.input_ids]) for d in documents.documents], 512, 5, 512, None
+    )  # fmt: skip
+    for measure in (measure_perplexity, lambda *args, **kw: measure_tail(*args, 1, **kw)):
+        points = measure(
+            zero_model, parse_method("none"), geometry, few, lengths, prefill_chunk=chunk, batch_size=batch
+        )
+        assert [point.perplexity for point in points] == pytest.approx([64.0] * len(lengths), rel=UNIFORM)
+
+
+@pytest.mark.parametrize("options", [{"prefill_chunk": 50}, {"batch_size": 2}, {"batch_size": 5, "prefill_chunk": 100}])
+def test_chunks_and_batches_do_not_change_the_result(
+    model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, options: dict[str, Any]
+) -> None:
+    method = parse_method("yarn:factor=4")
+    plain = measure_perplexity(model, method, geometry, documents, LENGTHS)
+    other = measure_perplexity(model, method, geometry, documents, LENGTHS, **options)
+    assert [p.perplexity for p in other] == pytest.approx([p.perplexity for p in plain], rel=ONE_PASS)
+
+
+def test_passes_are_as_few_as_exactness_allows() -> None:
+    assert [(p.window, p.lengths) for p in plan_passes(parse_method("yarn:factor=4"), [64, 256, 64, 128])] == [
+        (256, (64, 128, 256))
+    ]
+    assert [p.window for p in plan_passes(parse_method("dynamic-ntk"), [64, 256, 128])] == [64, 128, 256]
+
+
+def test_lengths_without_documents_are_not_available(
+    model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet
+) -> None:
+    points = measure_perplexity(model, parse_method("none"), geometry, documents, [64, 1024])
+    assert points[0].perplexity is not None
+    assert points[1] == PerplexityPoint(context_length=1024, beyond_capacity=True)
+
+
+def test_lengths_past_the_target_are_measured_and_marked(geometry: RopeGeometry, documents: DocumentSet) -> None:
+    """D21: no index error, and never mixed up with what the method was made for."""
+    model = make_model()
+    for spec, marks in (
+        ("none", [False, False, True, True]),
+        ("yarn:factor=2", [False, False, False, True]),
+        ("dynamic-ntk", [False] * 4),
+    ):
+        points = measure_perplexity(model, parse_method(spec), geometry, documents, [64, 128, 256, 512])
+        assert [point.beyond_capacity for point in points] == marks
+
+
+def test_token_weights_not_window_means() -> None:
+    """D01: perplexity is exp(sum / count) over everything scored."""
+    point = PerplexityPoint(8, math.exp(6.0 / 3), 6.0, 3, 2, [1.0, 5.0])
+    assert point.perplexity == math.exp(sum(point.document_nll_sums) / point.num_tokens)

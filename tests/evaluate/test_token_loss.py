@@ -1,0 +1,107 @@
+"""Losses against the plain computation, and what must never be allocated or passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaForCausalLM
+
+from ropectl.evaluate import token_loss
+from ropectl.evaluate.token_loss import Scorer
+from tests.conftest import make_model
+from tests.tolerances import CHUNKED
+
+
+def plain_nll(model: Any, ids: torch.Tensor) -> torch.Tensor:
+    with torch.inference_mode():
+        logits = model(input_ids=ids).logits[:, :-1].float()
+    return -logits.log_softmax(-1).gather(-1, ids[:, 1:].unsqueeze(-1)).squeeze(-1)
+
+
+@pytest.fixture
+def ids() -> torch.Tensor:
+    return torch.randint(0, 1024, (3, 200), generator=torch.Generator().manual_seed(2))
+
+
+@pytest.mark.parametrize("chunk", [None, 2, 7, 64, 199, 200, 500])
+def test_token_nll_is_the_plain_one(model: LlamaForCausalLM, ids: torch.Tensor, chunk: int | None) -> None:
+    actual = Scorer.of(model, chunk).token_nll(ids)
+    assert actual.shape == (3, 199)
+    torch.testing.assert_close(actual, plain_nll(model, ids), atol=CHUNKED, rtol=0)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 100])
+def test_loss_chunks_do_not_change_the_loss(
+    model: LlamaForCausalLM, ids: torch.Tensor, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = plain_nll(model, ids)
+    monkeypatch.setattr(token_loss, "LOGITS_PER_CHUNK", 1024 * 3 * rows)
+    torch.testing.assert_close(Scorer.of(model).token_nll(ids), expected, atol=CHUNKED, rtol=0)
+
+
+@pytest.mark.parametrize("chunk", [None, 64, 195])
+@pytest.mark.parametrize("last", [1, 6, 199])
+def test_last_tokens(model: LlamaForCausalLM, ids: torch.Tensor, chunk: int | None, last: int) -> None:
+    scorer = Scorer.of(model, chunk)
+    torch.testing.assert_close(scorer.last_nll(ids, last), plain_nll(model, ids)[:, -last:], atol=CHUNKED, rtol=0)
+    with torch.inference_mode():
+        expected = model(input_ids=ids).logits[:, -last - 1 : -1]
+    torch.testing.assert_close(scorer.last_logits(ids, last), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_models_that_cap_their_logits_are_scored_by_their_own(ids: torch.Tensor) -> None:
+    torch.manual_seed(0)
+    config = Gemma2Config(
+        vocab_size=1024, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, head_dim=16, final_logit_softcapping=0.5, max_position_embeddings=512,
+    )  # fmt: skip
+    model = Gemma2ForCausalLM(config).eval()
+    with torch.no_grad():
+        model.lm_head.weight.mul_(30)
+    scorer = Scorer.of(model)
+    assert not scorer.reads_hidden
+    torch.testing.assert_close(scorer.token_nll(ids), plain_nll(model, ids), atol=CHUNKED, rtol=0)
+
+
+@pytest.fixture
+def largest_logits() -> Iterator[dict[str, int]]:
+    seen = {"numel": 0}
+    original = F.linear
+
+    def watched(*args: Any, **kwargs: Any) -> torch.Tensor:
+        result = original(*args, **kwargs)
+        if result.shape[-1] == 131_072:
+            seen["numel"] = max(seen["numel"], result.numel())
+        return result
+
+    torch.nn.functional.linear = watched
+    yield seen
+    torch.nn.functional.linear = original
+
+
+@pytest.mark.parametrize("measure", ["token_nll", "last_logits"])
+def test_full_logits_never_exist(measure: str, largest_logits: dict[str, int]) -> None:
+    """E01: a 128k vocabulary over 2048 tokens would be a gigabyte of logits; a chunk is 64 MiB."""
+    model = make_model(vocab_size=131_072, tie_word_embeddings=True, num_hidden_layers=1)
+    ids = torch.randint(0, 131_072, (1, 2048), generator=torch.Generator().manual_seed(0))
+    scorer = Scorer.of(model)
+    largest_logits["numel"] = 0
+    scorer.token_nll(ids) if measure == "token_nll" else scorer.last_logits(ids, 6)
+    assert 0 < largest_logits["numel"] <= token_loss.LOGITS_PER_CHUNK
+
+
+def test_no_mask_and_no_cache(model: LlamaForCausalLM, ids: torch.Tensor) -> None:
+    """E02 and E07: causality needs no mask, scoring needs no cache; the config is left alone."""
+    seen: list[dict[str, Any]] = []
+    for layer in model.model.layers:
+        layer.register_forward_pre_hook(lambda _m, _a, kwargs: seen.append(kwargs), with_kwargs=True)
+    assert model.config.use_cache
+    scorer = Scorer.of(model)
+    scorer.token_nll(ids)
+    scorer.last_logits(ids, 6)
+    assert seen and all(kwargs["attention_mask"] is None and kwargs["cache"] is None for kwargs in seen)
+    assert model.config.use_cache
