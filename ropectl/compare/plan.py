@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ropectl.data.tokens import DocumentSet
+from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.reach import FEW_DOCUMENTS
-from ropectl.evaluate.reporter import Reporter
 from ropectl.evaluate.setup import Setup, default_lengths
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.none import NoScaling
@@ -18,54 +18,66 @@ from ropectl.rope.registry import all_methods
 DEFAULT_FACTOR = 4.0
 
 
-def choose_methods(setup: Setup, config: CompareConfig, reporter: Reporter) -> list[ScalingMethod]:
-    """Returns the methods to compare, the unscaled baseline first, each once."""
-    baseline = NoScaling()
-    if config.methods:
-        chosen = [setup.method(spec) for spec in config.methods]
-    else:
-        chosen = []
+def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMethod], list[str]]:
+    """Returns the methods to compare, the unscaled baseline first, each once; and what to say about them."""
+    notes: list[str] = []
+    chosen = [setup.method(spec) for spec in config.methods]
+    if not config.methods:
         for name, kind in all_methods().items():
             missing = kind.missing(kind.fill_factor({}, setup.factor or DEFAULT_FACTOR, setup.geometry))
             if missing:
-                reporter.note(
+                notes.append(
                     f"{name} is not compared: it needs {', '.join(missing)}. To include it: -m {name}:{missing[0]}=..."
                 )
             else:
                 chosen.append(setup.method(name))
     existing = setup.source.rope.method
-    if existing.name != "none" and existing not in chosen:
-        chosen.insert(0, existing)
-    for method in chosen:
-        for note in method_notes(method, setup.geometry, seq_len=setup.trained_length):
-            reporter.note(note)
-    return list(dict.fromkeys([baseline, *chosen]))
+    methods = list(dict.fromkeys([NoScaling(), existing, *chosen]))
+    for method in methods:
+        notes.extend(method_notes(method, setup.geometry, seq_len=setup.trained_length))
+    return methods, notes
 
 
 def choose_lengths(
-    setup: Setup, config: CompareConfig, methods: Sequence[ScalingMethod], reporter: Reporter
-) -> list[int]:
-    """Returns the lengths to compare at; one up to the trained length is always among them."""
+    setup: Setup, config: CompareConfig, methods: Sequence[ScalingMethod], shortest: int
+) -> tuple[list[int], list[str]]:
+    """Returns the lengths to compare at, the trained one always among them; and what to say about them.
+
+    Args:
+        setup: The model.
+        config: What was asked for.
+        methods: What is compared; their largest factor is the target where none is named.
+        shortest: No length may be below this [tokens].
+
+    Raises:
+        ConfigError: If a length asked for is below ``shortest``.
+    """
     trained = setup.trained_length
     if not config.lengths:
         factors = [float(method.factor) for method in methods if hasattr(method, "factor")]
         factor = setup.factor or max(factors, default=DEFAULT_FACTOR)
         target = config.target_length or setup.geometry.target_length(factor)
-        return default_lengths(trained, target)
+        return [length for length in default_lengths(trained, target) if length >= min(shortest, trained)], []
     lengths = sorted(set(config.lengths))
-    if trained not in lengths:
-        reporter.note(f"The trained length {trained} is measured too: verdicts are made against it.")
-        lengths = sorted([*lengths, trained])
-    return lengths
+    if lengths[0] < shortest:
+        raise ConfigError(
+            f"length = {lengths[0]} tokens is too short for a passkey prompt, which takes {shortest} with this tokenizer.",
+            f"Use lengths of at least {shortest}, or --no-passkey.",
+        )
+    if trained in lengths:
+        return lengths, []
+    return sorted([*lengths, trained]), [f"The trained length {trained} is measured too: verdicts are made against it."]
 
 
-def note_documents(chosen: DocumentSet, lengths: Sequence[int], text: str, reporter: Reporter) -> None:
-    """Says where documents are too short or too few for a verdict."""
+def document_notes(chosen: DocumentSet, lengths: Sequence[int], text: str) -> list[str]:
+    """Returns where documents are too short, or too few for a verdict."""
+    notes: list[str] = []
     longest, count = chosen.length, len(chosen.documents)
     missing = [str(length) for length in lengths if length > longest]
     if missing:
-        reporter.note(f"{text} has no document of {', '.join(missing)} tokens: perplexity there is n/a.")
+        notes.append(f"{text} has no document of {', '.join(missing)} tokens: perplexity there is n/a.")
     if count < FEW_DOCUMENTS:
-        reporter.note(
+        notes.append(
             f"Only {count} document{'s' if count > 1 else ''} of {text} reach {longest} tokens: few for a verdict (at least {FEW_DOCUMENTS})."
         )
+    return notes

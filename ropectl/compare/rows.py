@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ropectl.compare.cells import Cell
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.reach import models_length, short_delta, uses_length
 from ropectl.records import MethodRow, PerplexityPoint, Reach, passkey_length_from_json
 from ropectl.rope.frequencies import reach_tokens
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
+
+if TYPE_CHECKING:
+    from ropectl.compare.cells import Cell
 
 
 def method_rows(

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ropectl.compare.cells import Cell, CellFactory
-from ropectl.compare.plan import DEFAULT_FACTOR, choose_lengths, choose_methods, note_documents
+from ropectl.compare.plan import DEFAULT_FACTOR, choose_lengths, choose_methods, document_notes
 from ropectl.compare.rows import method_rows
 from ropectl.data.passkey import PasskeyPromptBuilder
-from ropectl.errors import ConfigError, RopectlError
+from ropectl.errors import RopectlError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.reach import pick_method
 from ropectl.evaluate.reporter import Reporter, SilentReporter
@@ -21,6 +20,9 @@ from ropectl.hf.fingerprint import model_fingerprint
 from ropectl.hf.loading import ModelSource, resolve_device
 from ropectl.records import SCHEMA_VERSION, MethodRow, to_json
 from ropectl.runs import RunFolder, command_line, content_id, package_versions, write_json
+
+if TYPE_CHECKING:
+    from ropectl.compare.cells import Cell
 
 RUNS_FOLDER = "ropectl-runs"
 COMPARISON_FILE = "comparison.json"
@@ -69,16 +71,14 @@ def compare_methods(
     if config.factor is None and config.target_length is None and not config.methods:
         config = config.model_copy(update={"factor": DEFAULT_FACTOR})
     setup = Setup.of(config)
-    methods = choose_methods(setup, config, reporter)
-    lengths = choose_lengths(setup, config, methods, reporter)
+    methods, notes = choose_methods(setup, config)
     builder = PasskeyPromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed, config.distractors)
-    if config.passkey and min(lengths) < builder.min_length:
-        raise ConfigError(
-            f"length = {min(lengths)} tokens is too short for a passkey prompt, which takes {builder.min_length} with this tokenizer.",
-            f"Use lengths of at least {builder.min_length}, or --no-passkey.",
-        )
+    lengths, more_notes = choose_lengths(setup, config, methods, builder.min_length if config.passkey else 2)
     documents = setup.documents(lengths)
-    note_documents(documents, lengths, config.text, reporter)
+    for note in (*notes, *more_notes, *document_notes(documents, lengths, config.text)):
+        reporter.note(note)
+    from ropectl.compare.cells import CellFactory  # torch loads here, after every check that needs none
+
     factory = CellFactory(config, setup.geometry, documents, builder, lengths, _common_settings(setup))
     cells = [cell for method in methods for cell in factory.cells(method)]
     folder = RunFolder(Path(out) if out else _default_folder(setup.source, cells))

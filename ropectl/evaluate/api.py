@@ -1,4 +1,8 @@
-"""One measurement of one method: configuration in, JSON document out."""
+"""One measurement of one method: configuration in, JSON document out.
+
+What runs models is imported where it is first needed: loading torch takes seconds, and a typing error is
+told without it.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,6 @@ from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import PasskeyConfig, PerplexityConfig
-from ropectl.evaluate.passkey import measure_passkey
-from ropectl.evaluate.perplexity import capacity, measure_perplexity, measure_tail, plan_passes
 from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.evaluate.setup import Setup, default_lengths
 from ropectl.records import SCHEMA_VERSION, to_json
@@ -37,17 +39,21 @@ def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Report
     if config.protocol not in PROTOCOLS:
         raise ConfigError(f"protocol = {config.protocol!r} is not possible: allowed are {', '.join(PROTOCOLS)}.")
     setup = Setup.of(config)
-    method, lengths = _method_and_lengths(setup, config.method, config.lengths, reporter)
+    method, lengths, notes = _method_and_lengths(setup, config.method, config.lengths)
     documents = setup.documents(lengths)
+    from ropectl.evaluate.perplexity import measure_perplexity, measure_tail
+
     missing = [str(length) for length in lengths if length > documents.length]
     if missing:
-        reporter.note(f"{config.text} has no document of {', '.join(missing)} tokens: perplexity there is n/a.")
+        notes.append(f"{config.text} has no document of {', '.join(missing)} tokens: perplexity there is n/a.")
     passes: dict[str, Any] = {
         "prefill_chunk": config.prefill_chunk,
         "batch_size": config.batch_size,
         "progress": reporter.advance,
     }
     num_targets = max(1, min(lengths) // 2)
+    for note in notes:
+        reporter.note(note)
     model = setup.model
     reporter.start(_tokens(config.protocol, method, [n for n in lengths if n <= documents.length], documents))
     reporter.cell(f"{method} {config.protocol}")
@@ -81,10 +87,14 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
     """
     config, reporter = config or PasskeyConfig(), reporter or SilentReporter()
     setup = Setup.of(config)
-    method, lengths = _method_and_lengths(setup, config.method, config.lengths, reporter)
+    method, lengths, notes = _method_and_lengths(setup, config.method, config.lengths)
+    from ropectl.evaluate.passkey import measure_passkey
+
     builder = PasskeyPromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed, config.distractors)
     depths = config.depth_values()
     prompts_sha256 = builder.fingerprint(lengths, depths, config.trials)  # raises where a length is too short
+    for note in notes:
+        reporter.note(note)
     model = setup.model
     reporter.start(sum(lengths) * len(depths) * config.trials)
     results = []
@@ -105,25 +115,27 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
 
 
 def _method_and_lengths(
-    setup: Setup, spec: str | None, lengths: tuple[int, ...], reporter: Reporter
-) -> tuple[ScalingMethod, list[int]]:
+    setup: Setup, spec: str | None, lengths: tuple[int, ...]
+) -> tuple[ScalingMethod, list[int], list[str]]:
+    """The method, the lengths, and what to say about them once everything else is checked too."""
     if spec is None and setup.factor is not None:
         raise ConfigError(
             "--factor and --target-length need a method to apply them to.", "Type for example: -m yarn --factor 4"
         )
     method = setup.method(spec)
-    for note in (*setup.source.rope.warnings, *method_notes(method, setup.geometry, seq_len=setup.trained_length)):
-        reporter.note(note)
+    notes = [*setup.source.rope.warnings, *method_notes(method, setup.geometry, seq_len=setup.trained_length)]
     target = setup.config.target_length or method.target_length(setup.geometry)
     chosen = sorted(set(lengths)) or default_lengths(setup.trained_length, target)
-    limit = capacity(method, setup.geometry)
+    limit = method.capacity(setup.geometry)
     beyond = [str(length) for length in chosen if limit is not None and length > limit]
     if beyond:
-        reporter.note(f"Beyond what {method} is made for ({limit} tokens): {', '.join(beyond)}. Measured, and marked.")
-    return method, chosen
+        notes.append(f"Beyond what {method} is made for ({limit} tokens): {', '.join(beyond)}. Measured, and marked.")
+    return method, chosen, notes
 
 
 def _tokens(protocol: str, method: ScalingMethod, lengths: list[int], documents: DocumentSet) -> int:
+    from ropectl.evaluate.perplexity import plan_passes
+
     windows = lengths if protocol == "tail" else [plan.window for plan in plan_passes(method, lengths)]
     return sum(windows) * len(documents.documents)
 

@@ -56,7 +56,8 @@ def measure_passkey(
     Raises:
         ConfigError: If ``length`` leaves no room for a prompt.
     """
-    beyond = not method.depends_on_seq_len and length > method.target_length(geometry)
+    capacity = method.capacity(geometry)
+    beyond = capacity is not None and length > capacity
     with apply_rope(model, method, geometry=geometry, seq_len=length):
         scorer = Scorer.of(model, prefill_chunk)
         cells = [_cell(scorer, builder, length, depth, trials, max_batch_tokens, progress, beyond) for depth in depths]

@@ -83,7 +83,7 @@ def measure_perplexity(
             nll = _scored(scorer.token_nll, windows, batch_size, progress)
         for length in plan.lengths:
             sums[length] = nll[:, : length - 1].sum(dim=1).tolist()
-    limit = capacity(method, geometry)
+    limit = method.capacity(geometry)
     return [_point(length, sums.get(length), length - 1, limit) for length in lengths]
 
 
@@ -112,7 +112,7 @@ def measure_tail(
         batch_size: Documents per forward pass.
         progress: Told the tokens of each forward pass.
     """
-    limit = capacity(method, geometry)
+    limit = method.capacity(geometry)
     points = []
     for length in lengths:
         sums = None
@@ -124,11 +124,6 @@ def measure_tail(
             sums = nll.sum(dim=1).tolist()
         points.append(_point(length, sums, num_targets, limit))
     return points
-
-
-def capacity(method: ScalingMethod, geometry: RopeGeometry) -> int | None:
-    """Returns the context that a method was asked to reach [tokens]; None for methods that follow the length."""
-    return None if method.depends_on_seq_len else method.target_length(geometry)
 
 
 def _scored(score: Callable[[Tensor], Tensor], windows: list[list[int]], batch_size: int, progress: Progress) -> Tensor:

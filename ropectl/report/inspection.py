@@ -29,6 +29,9 @@ def inspection_parts(record: Mapping[str, Any]) -> list[Text | Table]:
         else "no critical pairs",
         f"computes up to {'any length' if reach is None else f'{reach} tokens'} with rotations seen in training",
     ]
+    base = record["rope_parameters"]["rope_theta"]
+    if base != geometry["rope_theta"]:
+        facts.insert(2, f"rope_theta becomes {base:.1f}")
     parts: list[Text | Table] = [Text(line) for line in facts]
     parts.append(_pairs_table(record, num_pairs))
     parts.extend(Text(f"warning: {warning}") for warning in record["warnings"])

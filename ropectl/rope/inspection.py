@@ -28,6 +28,8 @@ def inspect_rope(
     """
     frequencies = method.frequencies(geometry, seq_len)
     length = geometry.original_max_position_embeddings
+    frozen = method.frozen_config(geometry, seq_len or length)
+    patch = frozen if seq_len else method.native_config(geometry) or frozen
     return {
         "geometry": vars(geometry),
         "method": str(method),
@@ -38,6 +40,7 @@ def inspect_rope(
         "rotations": list(rotations(frequencies.inv_freq, length)),
         "divisors": [None if math.isinf(value) else value for value in divisors(geometry, frequencies)],
         "critical_dimension": critical_dimension(geometry),
+        "rope_parameters": patch.rope_parameters,
         "target_length": method.target_length(geometry),
         "reach": reach_tokens(geometry, frequencies),
         "warnings": [*warnings, *method_notes(method, geometry, seq_len)],

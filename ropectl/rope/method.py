@@ -132,6 +132,10 @@ class ScalingMethod(BaseModel, ABC):
         """Returns the context that the method aims at [tokens]: s * L, or L where it has no factor."""
         return geometry.target_length(getattr(self, "factor", 1.0))
 
+    def capacity(self, geometry: RopeGeometry) -> int | None:
+        """Returns the context past which the method is out of its depth [tokens]; None if it follows the length."""
+        return None if self.depends_on_seq_len else self.target_length(geometry)
+
     def frozen_config(self, geometry: RopeGeometry, seq_len: int) -> RopeConfigPatch:
         """Returns a config that computes, at every position, what this method computes for ``seq_len`` tokens.
 

@@ -1,0 +1,106 @@
+"""Bad input is one message before weights load, exit code 2, and nothing is written (G05)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+
+CASES = [
+    (["eval-perplexity", "-m", "yarm"], ["yarm", "yarn"]),
+    (["eval-perplexity", "-m", "yarn"], ["factor", "--factor"]),
+    (["eval-perplexity", "-m", "yarn:factor=0.5"], ["factor", "0.5", "at least 1"]),
+    (["eval-perplexity", "no/such/folder/here"], ["no/such/folder/here"]),
+    (["eval-perplexity", "./missing"], ["./missing", "config.json"]),
+    (["eval-perplexity", "builtin:huge"], ["builtin:huge", "builtin:tiny"]),
+    (["eval-perplexity", "--length", "abc"], ["abc", "--length 8k"]),
+    (["eval-perplexity", "--length", "1"], ["1", "at least 2"]),
+    (["eval-perplexity", "--length", "4k..1k"], ["4k..1k", "backwards"]),
+    (["eval-perplexity", "--factor", "4"], ["method"]),
+    (["eval-perplexity", "-m", "pi", "--factor", "4", "--target-length", "1k"], ["4", "1024", "contradict"]),
+    (["eval-perplexity", "-m", "pi", "--target-length", "256"], ["256", "512"]),
+    (["eval-perplexity", "--dtype", "float8"], ["float8", "float32"]),
+    (["eval-perplexity", "--protocol", "slide"], ["slide", "prefix"]),
+    (["eval-perplexity", "--documents", "0"], ["documents", "0", "at least 1"]),
+    (["eval-perplexity", "--text", "nowhere.txt"], ["nowhere.txt"]),
+    (["eval-perplexity", "--config", "nowhere.yaml"], ["nowhere.yaml"]),
+    (["eval-perplexity", "--bos", "maybe"], ["maybe", "auto"]),
+    (["eval-perplexity", "--device", "gpu9"], ["gpu9", "--device cpu"]),
+    (["eval-passkey", "--length", "50"], ["50", "98"]),
+    (["eval-passkey", "--distractors", "10"], ["distractors", "10", "at most 9"]),
+    (["eval-passkey", "--depths", "0"], ["depths", "0"]),
+    (["compare-methods", "-m", "pi", "-m", "nkt", "--factor", "4"], ["nkt", "ntk"]),
+    (["compare-methods", "--length", "64,512"], ["64", "98", "--no-passkey"]),
+    (["compare-methods", "-m", "pi"], ["pi", "factor"]),
+    (["inspect", "--geometry", "rotary_dim=128"], ["rope_theta", "original_max_position_embeddings"]),
+    (
+        ["inspect", "--geometry", "rotary_dim=x,rope_theta=1e4,original_max_position_embeddings=1"],
+        ["rotary_dim", "'x'"],
+    ),
+    (["inspect", "--geometry", "dim=128"], ["'dim'"]),
+    (["methods", "yrn"], ["yrn", "yarn"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), CASES, ids=lambda value: " ".join(value))
+def test_one_message(
+    ropectl: Run, arguments: list[str], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = ropectl(*arguments)
+    assert code == 2 and out == ""
+    assert err.startswith("Error: ") and err.count("Error") == 1 and "Traceback" not in err
+    assert all(word in err for word in words), err
+    assert len(err.strip().splitlines()) <= 3
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [["eval-perplexity", "--lenght", "5"], ["compare"], ["eval-passkey", "--trials", "x"]]
+)
+def test_bad_usage(ropectl: Run, arguments: list[str]) -> None:
+    code, out, err = ropectl(*arguments)
+    assert code == 2 and out == "" and "Traceback" not in err
+
+
+@pytest.mark.parametrize("arguments", [case for case, _ in CASES[:9]], ids=" ".join)
+def test_found_before_torch_is_imported(arguments: list[str]) -> None:
+    code = (
+        "import sys; sys.argv = ['ropectl'] + sys.argv[1:]\nfrom ropectl.cli.app import main\n"
+        "try: main()\nexcept SystemExit as stop: print(stop.code, 'torch' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "2 False"
+
+
+def test_folder_without_config(ropectl: Run, tmp_path: Path) -> None:
+    code, _, err = ropectl("inspect", str(tmp_path))
+    assert code == 2 and "config.json" in err
+
+
+@pytest.mark.parametrize("content", ["{", "[]", json.dumps({"hidden_size": 8})])
+def test_broken_config(ropectl: Run, tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    code, _, err = ropectl("inspect", str(tmp_path))
+    assert code == 2 and err.startswith("Error: ") and "Traceback" not in err
+
+
+def test_misspelt_setting_in_a_config_file(ropectl: Run, tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("documnts: 3\n")
+    code, _, err = ropectl("eval-perplexity", "--config", str(path))
+    assert code == 2 and "documnts" in err and "Did you mean documents?" in err
+
+
+def test_debug_shows_the_traceback(ropectl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ropectl.errors import MethodError
+
+    monkeypatch.setenv("ROPECTL_DEBUG", "1")
+    with pytest.raises(MethodError):
+        ropectl("methods", "yrn")

@@ -1,0 +1,238 @@
+"""A comparison end to end: contract, resume, failures, and numbers that equal the single commands'."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoModelForCausalLM, LlamaForCausalLM
+
+from ropectl.compare import cells
+from ropectl.compare.run import compare_methods
+from ropectl.evaluate import setup
+from ropectl.evaluate.api import evaluate_passkey, evaluate_perplexity
+from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
+from ropectl.evaluate.reporter import SilentReporter
+from ropectl.rope.registry import all_methods
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def config(checkpoint: Callable[..., Path]) -> CompareConfig:
+    """Every method on a random model of 128 trained tokens."""
+    return CompareConfig(model=str(checkpoint()), factor=4, lengths=(128, 200, 512), documents=2, trials=2, depths=2)
+
+
+def without_times(record: Any) -> Any:
+    if isinstance(record, dict):
+        return {key: without_times(value) for key, value in record.items() if key not in ("seconds", "command")}
+    return [without_times(value) for value in record] if isinstance(record, list) else record
+
+
+def test_every_method_is_compared(config: CompareConfig, tmp_path: Path) -> None:
+    reporter = SilentReporter()
+    comparison = compare_methods(config, tmp_path / "run", reporter)
+    record = comparison.record
+    names = [row["method"].partition(":")[0] for row in record["rows"]]
+    assert names == [name for name in all_methods() if name != "longrope"] and names[0] == "none"
+    assert any("longrope is not compared" in note and "long_factor" in note for note in reporter.notes)
+    assert {"model", "text", "protocol", "lengths", "rows", "pick", "manifest"} <= set(record)
+    for row in record["rows"]:
+        assert {"method", "perplexity", "passkey", "reach", "short_delta", "seconds"} <= set(row)
+        assert [point["context_length"] for point in row["perplexity"]] == [128, 200, 512]
+        assert [entry["length"] for entry in row["passkey"]] == [128, 200, 512]
+        assert set(row["reach"]) == {"computes", "models", "uses"} and row["reach"]["uses"] is None, (
+            "4 trials are no verdict"
+        )
+    assert record["rows"][0]["short_delta"] == 0.0
+    assert json.loads((tmp_path / "run" / "comparison.json").read_text()) == record
+    assert comparison.num_failed == 0
+
+
+def test_numbers_equal_the_single_commands(config: CompareConfig, tmp_path: Path) -> None:
+    """Bit-equal: neither the order of methods nor what else is measured changes a number."""
+    record = compare_methods(config, tmp_path / "run").record
+    shared = {"model": config.model, "factor": 4, "lengths": (512, 200, 128)}
+    for row in record["rows"]:
+        spec = row["method"]
+        if spec == "none":
+            continue
+        text = {"documents": 2, "method": spec}
+        single = evaluate_perplexity(PerplexityConfig(**shared, **text))
+        assert single["points"] == row["perplexity"]
+        passkey = evaluate_passkey(PasskeyConfig(**shared, method=spec, trials=2, depths=2))
+        assert passkey["lengths"] == row["passkey"]
+
+
+def test_order_of_methods_changes_nothing(config: CompareConfig, tmp_path: Path) -> None:
+    forwards = config.model_copy(update={"methods": ("pi", "yarn", "dynamic-ntk")})
+    backwards = config.model_copy(update={"methods": ("dynamic-ntk", "yarn", "pi")})
+    rows = [
+        {r["method"]: without_times(r) for r in compare_methods(c, tmp_path / str(i)).record["rows"]}
+        for i, c in enumerate((forwards, backwards))
+    ]
+    assert rows[0] == rows[1]
+
+
+def test_the_baseline_and_a_trained_length_are_always_there(config: CompareConfig, tmp_path: Path) -> None:
+    """D11."""
+    asked = config.model_copy(update={"methods": ("pi",), "lengths": (512,)})
+    reporter = SilentReporter()
+    record = compare_methods(asked, tmp_path / "run", reporter).record
+    assert [row["method"] for row in record["rows"]] == ["none", "pi:factor=4"]
+    assert record["lengths"] == [128, 512] and any("trained length 128" in note for note in reporter.notes)
+    assert record["rows"][1]["short_delta"] is not None
+
+
+def test_one_model_load(config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = []
+    original = setup.load_model
+    monkeypatch.setattr(setup, "load_model", lambda *args: loads.append(1) or original(*args))
+    compare_methods(config, tmp_path / "run")
+    assert loads == [1]
+
+
+def test_a_second_run_measures_nothing_and_says_the_same(
+    config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = compare_methods(config, tmp_path / "run").record
+    monkeypatch.setattr(setup, "load_model", lambda *_: pytest.fail("weights were loaded"))
+    second = compare_methods(config, tmp_path / "run").record
+    assert second == first
+
+
+def test_an_interrupted_run_continues(config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = compare_methods(config, tmp_path / "whole").record
+    calls = []
+    original = cells.measure_passkey
+
+    def killed(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 8:
+            raise KeyboardInterrupt
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(cells, "measure_passkey", killed)
+    with pytest.raises(KeyboardInterrupt):
+        compare_methods(config, tmp_path / "run")
+    assert not (tmp_path / "run" / "comparison.json").exists()
+    finished = {path: path.read_bytes() for path in (tmp_path / "run" / "cells").glob("*.json")}
+    assert finished and not list((tmp_path / "run").rglob("*.tmp"))
+    resumed = compare_methods(config, tmp_path / "run").record
+    assert without_times(resumed) == without_times(whole)
+    assert all(path.read_bytes() == content for path, content in finished.items())
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}"])
+def test_a_damaged_record_is_measured_again(config: CompareConfig, tmp_path: Path, damage: str) -> None:
+    few = config.model_copy(update={"methods": ("pi",)})
+    first = compare_methods(few, tmp_path / "run").record
+    next(iter(sorted((tmp_path / "run" / "cells").glob("*.json")))).write_text(damage)
+    assert without_times(compare_methods(few, tmp_path / "run").record) == without_times(first)
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"trials": 3}, {"documents": 1}, {"bos": "never"}, {"factor": 2.0}, {"dtype": "bfloat16"}]
+)
+def test_changed_settings_never_mix(config: CompareConfig, tmp_path: Path, change: dict[str, Any]) -> None:
+    few = config.model_copy(update={"methods": ("yarn",)})
+    first = compare_methods(few, tmp_path / "run").record
+    second = compare_methods(few.model_copy(update=change), tmp_path / "run").record
+    ids = [{cell["id"] for cell in record["manifest"]["cells"]} for record in (first, second)]
+    assert ids[0] - ids[1] and without_times(compare_methods(few, tmp_path / "run").record) == without_times(first)
+
+
+def test_other_weights_are_another_model(config: CompareConfig, tmp_path: Path) -> None:
+    few = config.model_copy(update={"methods": ("yarn",)})
+    first = compare_methods(few, tmp_path / "run").record
+    model = AutoModelForCausalLM.from_pretrained(config.model)
+    model.model.norm.weight.data.mul_(1.5)
+    model.save_pretrained(config.model)
+    second = compare_methods(few, tmp_path / "run").record
+    assert first["rows"][0]["perplexity"] != second["rows"][0]["perplexity"]
+
+
+def test_a_failing_cell_is_its_own_result(
+    config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = cells.measure_passkey
+
+    def failing(model: Any, method: Any, geometry: Any, builder: Any, length: int, *args: Any, **kwargs: Any) -> Any:
+        if method.name == "pi" and length == 512:
+            raise RuntimeError("out of memory")
+        return original(model, method, geometry, builder, length, *args, **kwargs)
+
+    with monkeypatch.context() as context:
+        context.setattr(cells, "measure_passkey", failing)
+        comparison = compare_methods(config, tmp_path / "run")
+    assert comparison.num_failed == 1
+    rows = {row["method"]: row for row in comparison.record["rows"]}
+    assert rows["pi:factor=4"]["errors"] == ["passkey 512: out of memory"]
+    assert len(rows["yarn:factor=4"]["passkey"]) == 3
+    repaired = compare_methods(config, tmp_path / "run")
+    assert repaired.num_failed == 0, "a failed cell is measured again"
+
+
+def test_scaled_checkpoints_are_not_scaled_again(checkpoint: Callable[..., Path], ropectl: Run) -> None:
+    """B16."""
+    folder = checkpoint(
+        rope_parameters={"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4}, max_position_embeddings=512
+    )
+    code, _, err = ropectl("compare-methods", folder, "-m", "ntk", "--factor", "4", "--no-passkey")
+    assert code == 2 and "already scaled: pi:factor=4 over a trained length of 128" in err and "--replace" in err
+    code, out, _ = ropectl(
+        "compare-methods", folder, "-m", "ntk", "--factor", "4", "--no-passkey", "--replace", "--documents", "1", "-o", folder / "run", "--format", "json"
+    )  # fmt: skip
+    assert code == 0 and [row["method"] for row in json.loads(out)["rows"]] == ["none", "pi:factor=4", "ntk:factor=4"]
+
+
+def test_short_regressions_can_fail_a_run(ropectl: Run, checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    """D11: --max-short-regression sets the exit code."""
+    arguments = [
+        "compare-methods",
+        checkpoint(),
+        "-m",
+        "pi",
+        "--factor",
+        "4",
+        "--documents",
+        "1",
+        "--trials",
+        "1",
+        "--depths",
+        "1",
+    ]
+    code, out, err = ropectl(*arguments, "-o", tmp_path / "run")
+    assert code == 0 and "worst up to L" in out and f"Records: {tmp_path / 'run'}" in err
+    record = json.loads((tmp_path / "run" / "comparison.json").read_text())
+    delta = next(row["short_delta"] for row in record["rows"] if row["method"] == record["pick"]["method"])
+    assert ropectl(*arguments, "-o", tmp_path / "run", "--max-short-regression", str(max(0, delta) + 0.01))[0] == 0
+    if delta > 0:
+        assert ropectl(*arguments, "-o", tmp_path / "run", "--max-short-regression", str(delta / 2))[0] == 1
+
+
+def test_table_fits_and_is_plain_when_piped(ropectl: Run, config: CompareConfig, tmp_path: Path) -> None:
+    compare_methods(config, tmp_path / "run")
+    code, out, err = ropectl(
+        "compare-methods", config.model, "--factor", "4", "--length", "128,200,512", "--documents", "2", "--trials", "2", "--depths", "2", "-o", tmp_path / "run"
+    )  # fmt: skip
+    assert code == 0 and "\x1b" not in out + err and "24 of" not in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert "cells are already in" in err
+
+
+def test_unwritable_folder_is_refused(ropectl: Run, checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    code, _, err = ropectl("compare-methods", checkpoint(), "-m", "pi", "--factor", "2", "-o", tmp_path / "file")
+    assert code == 2 and "is a file" in err
+    assert (tmp_path / "file").read_text() == "x"
+
+
+def test_the_model_is_left_as_it_was(model: LlamaForCausalLM, config: CompareConfig, tmp_path: Path) -> None:
+    before = {path.name: path.read_bytes() for path in Path(config.model).iterdir()}
+    compare_methods(config, tmp_path / "run")
+    assert {path.name: path.read_bytes() for path in Path(config.model).iterdir()} == before

@@ -1,0 +1,142 @@
+"""Models from folders, hub ids and the package; what would run foreign code is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from ropectl.errors import ConfigError, PatchError
+from ropectl.hf import loading
+from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer, read_config, resolve_device
+from ropectl.hf.patch import rotary_module
+from tests.conftest import make_model
+
+SCALED = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10_000.0, "original_max_position_embeddings": 128}
+
+
+def test_folder(checkpoint: Callable[..., Path]) -> None:
+    source = read_config(str(checkpoint()))
+    model = load_model(source, LoadOptions(device="cpu"))
+    assert model.dtype == torch.float32 and not model.training
+    ids = torch.tensor([[1, 2, 3]])
+    assert torch.equal(model(ids).logits, make_model()(ids).logits)
+    assert load_tokenizer(source, LoadOptions()).bos_token_id == 0
+
+
+@pytest.mark.parametrize("dialect", ["v4", "v5"])
+def test_scaled_checkpoints_are_verified_after_loading(checkpoint: Callable[..., Path], dialect: str) -> None:
+    changes = {"rope_parameters": SCALED, "max_position_embeddings": 512}
+    if dialect == "v4":
+        v4 = {key: value for key, value in SCALED.items() if key != "rope_theta"}
+        changes = {
+            "rope_parameters": "REMOVE",
+            "rope_theta": 10_000.0,
+            "rope_scaling": v4,
+            "max_position_embeddings": 512,
+        }
+    source = read_config(str(checkpoint(**changes)))
+    assert str(source.rope.method) == "yarn:factor=4"
+    assert rotary_module(load_model(source, LoadOptions(device="cpu"))).attention_scaling == pytest.approx(
+        1.138629, abs=1e-6
+    )
+
+
+def test_half_precision_keeps_the_table(checkpoint: Callable[..., Path]) -> None:
+    """B12: loading with dtype= leaves the rotary buffer in float32."""
+    model = load_model(read_config(str(checkpoint())), LoadOptions(dtype="bfloat16", device="cpu"))
+    assert model.dtype == torch.bfloat16 and rotary_module(model).inv_freq.dtype == torch.float32
+
+
+def test_garbage_after_loading_stops_everything(
+    checkpoint: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B18: whatever the load path leaves in the buffer is compared with the config."""
+    from transformers import AutoModelForCausalLM
+
+    def spoilt(*args: object, **kwargs: object) -> torch.nn.Module:
+        model = make_model()
+        rotary_module(model).inv_freq[3] = 6.9e-18
+        return model
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", spoilt)
+    with pytest.raises(PatchError, match="Rotary pair 3"):
+        load_model(read_config(str(checkpoint())), LoadOptions(device="cpu"))
+
+
+def test_an_old_config_takes_the_base_of_its_class(tmp_path: Path) -> None:
+    """A07: where the file names no base, it is the model class's default, not a constant of ours."""
+    common = {"hidden_size": 64, "num_attention_heads": 4, "max_position_embeddings": 128}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", **common}))
+    assert read_config(str(tmp_path)).rope.geometry.rope_theta == 10_000.0
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "mixtral", **common}))
+    assert read_config(str(tmp_path)).rope.geometry.rope_theta == 1_000_000.0
+
+
+def test_pickled_weights_need_leave(checkpoint: Callable[..., Path]) -> None:
+    folder = checkpoint()
+    model = make_model()
+    (folder / "model.safetensors").unlink()
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    source = read_config(str(folder))
+    with pytest.raises(ConfigError, match="cannot be loaded") as caught:
+        load_model(source, LoadOptions(device="cpu"))
+    assert "--allow-pickle" in caught.value.hint
+    loaded = load_model(source, LoadOptions(device="cpu", allow_pickle=True))
+    assert torch.equal(loaded.lm_head.weight, model.lm_head.weight)
+
+
+def test_remote_code_is_never_run_without_leave(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    mark = tmp_path / "was-run"
+    folder = checkpoint(model_type="evil", auto_map={"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"})
+    (folder / "evil.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
+    with pytest.raises(ConfigError) as caught:
+        source = read_config(str(folder))
+        load_model(source, LoadOptions(device="cpu"))
+    assert "--trust-remote-code" in caught.value.hint
+    assert not mark.exists()
+
+
+def test_missing_weights_are_said(checkpoint: Callable[..., Path]) -> None:
+    folder = checkpoint()
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        load_model(read_config(str(folder)), LoadOptions(device="cpu"))
+
+
+def test_hub_ids_are_resolved_by_the_hub_client(
+    checkpoint: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cache of the hub is a local folder: a file in it is what an online download leaves there."""
+    import huggingface_hub
+
+    asked = []
+    folder = checkpoint()
+
+    def download(name: str, file: str, revision: str | None = None) -> str:
+        asked.append((name, file, revision))
+        return str(folder / file)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    source = read_config("org/model", revision="v1")
+    assert asked == [("org/model", "config.json", "v1")] and source.location == "org/model" and source.revision == "v1"
+    assert source.rope.geometry.original_max_position_embeddings == 128
+
+
+def test_unreachable_hub_is_one_message() -> None:
+    with pytest.raises(ConfigError, match=r"'org/no-such-model' is no folder here"):
+        read_config("org/no-such-model")
+
+
+def test_devices() -> None:
+    assert resolve_device("cpu").type == "cpu"
+    assert resolve_device("auto").type in ("cpu", "cuda", "mps", "xpu")
+    with pytest.raises(ConfigError, match="nonsense"):
+        resolve_device("nonsense")
+
+
+def test_builtin_names_are_known() -> None:
+    assert set(loading.BUILTIN_MODELS) == {"builtin:tiny"}

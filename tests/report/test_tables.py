@@ -1,0 +1,87 @@
+"""Tables at 80 columns lose no digit."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ropectl.report.tables import comparison_tables, method_text, perplexity_text, short_names
+
+
+def render(record: dict[str, Any], width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    for part in comparison_tables(record):
+        console.print(part)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def record(lengths: list[int], methods: list[str]) -> dict[str, Any]:
+    def point(length: int, value: float) -> dict[str, Any]:
+        return {"context_length": length, "perplexity": value, "beyond_capacity": length > 8192}
+
+    def found(length: int, correct: int) -> dict[str, Any]:
+        return {"length": length, "correct": correct, "trials": 25, "beyond_capacity": False}
+
+    rows = [
+        {
+            "method": method,
+            "perplexity": [point(length, 3.14159 * (i + 1) * (j + 1) ** 4) for j, length in enumerate(lengths)],
+            "passkey": [found(length, 25 - i) for length in lengths],
+            "reach": {"computes": 8192, "models": 0, "uses": None},
+            "short_delta": 0.0123 * i,
+            "seconds": 12.3,
+            "errors": [],
+        }
+        for i, method in enumerate(methods)
+    ]
+    return {"lengths": lengths, "geometry": {"original_max_position_embeddings": 4096}, "rows": rows, "pick": None}
+
+
+@pytest.mark.parametrize("num_lengths", [1, 2, 6, 7, 13])
+def test_every_number_is_there(num_lengths: int) -> None:
+    lengths = [1024 * (i + 1) for i in range(num_lengths)]
+    content = record(lengths, ["none", "yarn:factor=4", "yarn:factor=8,beta_fast=16"])
+    text = render(content)
+    assert all(len(line) <= 80 for line in text.splitlines())
+    words = text.replace("*", "").split()
+    for row in content["rows"]:
+        for point in row["perplexity"]:
+            assert perplexity_text(point["perplexity"]) in words
+    assert "..." not in text.replace("how far it ...", "") and "\u2026" not in text
+
+
+def test_the_trained_length_and_what_lies_beyond_are_marked() -> None:
+    text = render(record([4096, 16_384], ["none"]))
+    assert "4k (L)" in text and "50.27*" in text and "past the length" in text
+
+
+def test_failures_and_missing_numbers_are_shown() -> None:
+    content = record([4096, 8192], ["none", "pi:factor=4"])
+    content["rows"][1] |= {
+        "perplexity": [],
+        "passkey": [],
+        "short_delta": None,
+        "errors": ["prefix 8192: out of memory"],
+    }
+    text = render(content)
+    assert "n/a" in text and "pi failed: prefix 8192: out of memory" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, "n/a"), (1.0, "1.00"), (99.994, "99.99"), (123.456, "123.5"), (12345.6, "12346"), (1.5e7, "1.50e+07")],
+)
+def test_perplexity_text(value: float | None, expected: str) -> None:
+    assert perplexity_text(value) == expected
+
+
+def test_names_are_short_where_that_is_clear() -> None:
+    assert short_names(["none", "yarn:factor=4"]) == {"none": "none", "yarn:factor=4": "yarn"}
+    assert short_names(["yarn:factor=4", "yarn:factor=8"]) == {
+        "yarn:factor=4": "yarn:factor=4",
+        "yarn:factor=8": "yarn:factor=8",
+    }
+    assert method_text("longrope:factor=4,long_factor=1:2:3:4:5:6:7:8") == "longrope:factor=4,long_factor=[8 values]"
