@@ -40,3 +40,7 @@ class DataError(ConfigError):
 
 class PatchError(RopectlError):
     """After patching, the live rotary buffers are not what the method computes."""
+
+
+class MeasurementError(RopectlError):
+    """A measurement ran but has no meaningful result, such as a loss that is not a number."""

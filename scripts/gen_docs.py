@@ -1,7 +1,7 @@
 """Writes what documentation says about methods from the registry, so that it cannot be wrong.
 
-    python scripts/gen_docs.py           # rewrites the methods table of README.md
-    python scripts/gen_docs.py --check   # exits 1 if it is not up to date
+python scripts/gen_docs.py           # rewrites the methods table of README.md
+python scripts/gen_docs.py --check   # exits 1 if it is not up to date
 """
 
 from __future__ import annotations
@@ -18,12 +18,22 @@ BEGIN, END = "<!-- methods:begin (scripts/gen_docs.py) -->", "<!-- methods:end -
 
 def methods_table() -> str:
     """Returns the methods as a Markdown table."""
-    lines = ["| Method | What it is | Formula | Parameters | Stock `rope_type` | Reference |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| Method | What it is | Formula | Parameters | Stock `rope_type` | Reference |",
+        "|---|---|---|---|---|---|",
+    ]
     for kind in all_methods().values():
         entry = describe_method(kind)
         parameters = ", ".join(f"`{p['name']}`" + (" (required)" if p["required"] else "") for p in entry["parameters"])
         formula = entry["formula"].replace("|", "\\|")
-        row = (f"`{entry['name']}`", entry["title"], f"`{formula}`", parameters or "-", entry["native"], entry["reference"])
+        row = (
+            f"`{entry['name']}`",
+            entry["title"],
+            f"`{formula}`",
+            parameters or "-",
+            entry["native"],
+            entry["reference"],
+        )
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 

@@ -24,6 +24,8 @@ from ropectl.errors import RopectlError
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 
+_OUT_OF_MEMORY_HINT = "To need less memory: shorter lengths, --prefill-chunk 2048, or --dtype bfloat16."
+
 app = typer.Typer(
     name="ropectl",
     help="Extend the context window of LLaMA-style models: see what RoPE computes, scale it, and measure how far the model "
@@ -83,7 +85,12 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("ROPECTL_DEBUG"):
             raise
-        print(f"Error: {type(error).__name__}: {error}\nFor the traceback, set ROPECTL_DEBUG=1.", file=sys.stderr)
+        hint = (
+            _OUT_OF_MEMORY_HINT
+            if type(error).__name__ == "OutOfMemoryError"
+            else "For the traceback, set ROPECTL_DEBUG=1."
+        )
+        print(f"Error: {type(error).__name__}: {error}\n{hint}", file=sys.stderr)
         sys.exit(EXIT_FAILED)
 
 

@@ -121,6 +121,7 @@ Seed = Annotated[int | None, typer.Option(help="Chooses keys and filler (default
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Where results are written.", rich_help_panel=_RUN)]
 OutputFormat = Annotated[Format, typer.Option("--format", help="human or json.", rich_help_panel=_RUN)]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing result file.", rich_help_panel=_RUN)]
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", help="YAML file with any of these settings; flags override it.", rich_help_panel=_RUN),

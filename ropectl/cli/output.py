@@ -106,6 +106,22 @@ class ProgressReporter:
         self._progress.update(self._task, rate=f"{speed:,.0f} tokens/s" if speed else "")
 
 
+def check_new(path: Path | None, overwrite: bool) -> None:
+    """Checks that a result file would not take the place of another.
+
+    Raises:
+        ConfigError: If it would, and that was not asked for.
+    """
+    from ropectl.errors import ConfigError
+
+    if path is not None and path.is_dir():
+        raise ConfigError(
+            f"{path} is a folder; the result is one file.", f"Type for example: --out {path / 'result.json'}"
+        )
+    if path is not None and path.exists() and not overwrite:
+        raise ConfigError(f"{path} exists already.", "To replace it: --overwrite")
+
+
 def present(
     record: dict[str, Any], table: Callable[[dict[str, Any]], RenderableType], out: Path | None, as_json: bool
 ) -> None:

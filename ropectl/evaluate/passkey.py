@@ -8,12 +8,14 @@ All prompts of a cell have the same number of tokens, so they are batched withou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from ropectl.data.passkey import PasskeyPromptBuilder
+from ropectl.errors import MeasurementError
 from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.evaluate.statistics import wilson_interval
 from ropectl.evaluate.token_loss import Scorer
@@ -95,6 +97,11 @@ def _cell(
         correct += int((logits.argmax(dim=-1) == answer).all(dim=-1).sum())
         logprob += float(logits.log_softmax(dim=-1).gather(-1, answer.unsqueeze(-1)).double().sum())
         progress(ids.numel())
+    if not math.isfinite(logprob):
+        raise MeasurementError(
+            f"The log-probability of the answers at {length} tokens is {logprob}: the model computes no usable probabilities there.",
+            "If the dtype is float16, its range may be too small: --dtype bfloat16 or float32.",
+        )
     low, high = wilson_interval(correct, trials)
     return PasskeyCell(
         length=length,

@@ -22,12 +22,16 @@ import torch
 from torch import Tensor
 
 from ropectl.data.tokens import DocumentSet
+from ropectl.errors import MeasurementError
 from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.evaluate.token_loss import Scorer
 from ropectl.hf.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
+
+#: A larger mean loss has no perplexity that a float64 can hold.
+MAX_MEAN_NLL = 700.0
 
 
 @dataclass(frozen=True)
@@ -141,9 +145,15 @@ def _point(length: int, sums: list[float] | None, num_targets: int, limit: int |
     if sums is None:
         return PerplexityPoint(context_length=length, beyond_capacity=beyond)
     nll_sum, num_tokens = math.fsum(sums), len(sums) * num_targets
+    mean = nll_sum / num_tokens
+    if not mean < MAX_MEAN_NLL:
+        raise MeasurementError(
+            f"The mean loss at {length} tokens is {mean:g} nats: the model computes no usable probabilities there.",
+            "If the dtype is float16, its range may be too small: --dtype bfloat16 or float32.",
+        )
     return PerplexityPoint(
         context_length=length,
-        perplexity=math.exp(nll_sum / num_tokens),
+        perplexity=math.exp(mean),
         nll_sum=nll_sum,
         num_tokens=num_tokens,
         num_documents=len(sums),

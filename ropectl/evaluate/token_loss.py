@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ropectl.hf.cache import cache_name
+
 #: Logit entries turned into losses at a time: 2^24 float32 values are 64 MiB.
 LOGITS_PER_CHUNK = 2**24
 
@@ -98,8 +100,9 @@ class Scorer:
 
     def _states(self, input_ids: Tensor, use_cache: bool, cache: Any = None) -> tuple[Tensor, Any]:
         run = self.model.get_decoder() if self.reads_hidden else self.model
-        output = run(input_ids=input_ids, use_cache=use_cache, cache=cache)
-        return (output.last_hidden_state if self.reads_hidden else output.logits), output.cache
+        name = cache_name(run)
+        output = run(input_ids=input_ids, use_cache=use_cache, **{name: cache})
+        return (output.last_hidden_state if self.reads_hidden else output.logits), output[name] if use_cache else None
 
     def _logits(self, states: Tensor) -> Tensor:
         return (self.model.get_output_embeddings()(states) if self.reads_hidden else states).float()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.hf.families import SELF_CONTAINED_CONFIGS
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import method_from_native
@@ -47,10 +48,24 @@ def text_section(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return nested if isinstance(nested, Mapping) and "hidden_size" in nested else config
 
 
-def has_rope_theta(config: Mapping[str, Any]) -> bool:
-    """Returns whether the config itself names its base, in either dialect."""
+def is_self_contained(config: Mapping[str, Any]) -> bool:
+    """Returns whether the file says all about the rotary embedding, leaving nothing to its class's defaults."""
     section = text_section(config)
-    return section.get("rope_theta") is not None or _block(section).get("rope_theta") is not None
+    named = all(section.get(key) for key in ("max_position_embeddings", "hidden_size", "num_attention_heads"))
+    has_base = section.get("rope_theta") is not None or _block(section).get("rope_theta") is not None
+    return named and has_base and section.get("model_type") in SELF_CONTAINED_CONFIGS
+
+
+def check_dialects(config: Mapping[str, Any]) -> None:
+    """Checks what is lost once transformers has read and completed a config.
+
+    Raises:
+        ConfigError: If the file contradicts itself, or scales without saying the trained length.
+    """
+    section = text_section(config)
+    block = _block(section)
+    if section.get("max_position_embeddings") is not None:
+        _trained_length(section, block, _rope_type(block), section["max_position_embeddings"], [])
 
 
 def describe_rope(config: Mapping[str, Any], original_length: int | None = None) -> RopeDescription:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.geometry import RopeDescription, describe_rope, has_rope_theta
+from ropectl.hf.geometry import RopeDescription, check_dialects, describe_rope, is_self_contained
 
 BUILTIN_MODELS = {"builtin:tiny": TINY_MODEL_DIR}
 
@@ -99,7 +99,9 @@ def read_config(name: str, revision: str | None = None, original_length: int | N
     else:
         location = name
         config = _hub_config(name, revision)
-    if not has_rope_theta(config):
+    if gguf_file is None and not is_self_contained(config):
+        if original_length is None:
+            check_dialects(config)
         config = _with_class_defaults(location, config, revision)
     return ModelSource(name, location, config, describe_rope(config, original_length), gguf_file, revision)
 
@@ -153,7 +155,7 @@ def _gguf_config(path: Path) -> dict[str, Any]:
 
 
 def _with_class_defaults(location: str, config: Mapping[str, Any], revision: str | None) -> Mapping[str, Any]:
-    """Fills what an older config.json leaves to the defaults of its model class."""
+    """Fills what a config.json leaves to the defaults of its model class; runs no code of the checkpoint."""
     if "model_type" not in config:
         raise ConfigError(
             "The config has no model_type, so its defaults are unknown.",
@@ -163,8 +165,10 @@ def _with_class_defaults(location: str, config: Mapping[str, Any], revision: str
 
     try:
         full: dict[str, Any] = AutoConfig.from_pretrained(location, revision=revision).to_dict()
-    except Exception as error:
-        raise ConfigError(f"transformers cannot read the config of {location}: {error}") from None
+    except Exception as error:  # a strict config raises many kinds
+        raise ConfigError(
+            f"transformers cannot read the config of {location}: {error}", _load_hint(str(error))
+        ) from None
     return full
 
 
@@ -217,20 +221,23 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
 
     device = resolve_device(options.device)
     dtype = ("float32" if device.type == "cpu" else "auto") if options.dtype == "auto" else options.dtype
-    arguments = {"dtype": dtype, **_common_arguments(source, options)}
+    arguments: dict[str, Any] = {"dtype": dtype, **_common_arguments(source, options)}
+    if device.type != "cpu":
+        arguments["device_map"] = {"": device}  # straight to the device, without a copy in host memory
     if options.attention:
         arguments["attn_implementation"] = options.attention
     if source.gguf_file:
-        from transformers import GgufConfig
+        import transformers
 
-        arguments["quantization_config"] = GgufConfig(dequantize=True)
+        if hasattr(transformers, "GgufConfig"):  # older versions always dequantize
+            arguments["quantization_config"] = transformers.GgufConfig(dequantize=True)
     elif not options.allow_pickle:
         arguments["use_safetensors"] = True
     try:
         model = AutoModelForCausalLM.from_pretrained(source.location, **arguments)
     except (OSError, ValueError, ImportError) as error:
         raise ConfigError(f"{source.name} cannot be loaded: {error}", _load_hint(str(error))) from None
-    model = model.to(device).eval()
+    model.eval()
     verify_rope(model, source.rope.method.frequencies(source.rope.geometry))
     return model
 

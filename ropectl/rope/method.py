@@ -41,7 +41,7 @@ class RopeConfigPatch:
     max_position_embeddings: int
 
 
-def Factor() -> Any:  # reads like a type in the classes that use it
+def factor_field() -> Any:
     """Declares the field ``factor``, s = L'/L: required, because it is what is asked for."""
     return Field(ge=1.0, description="extension factor s = L'/L", json_schema_extra={"unit": "1"})
 

@@ -65,10 +65,14 @@ def main() -> None:
         ratios.append(reference_seconds / seconds)
         fast.append(seconds)
         slow.append(reference_seconds)
-    print(f"{arguments.model}, {method}, {len(documents.documents)} documents, {NUM_LENGTHS} lengths up to {arguments.longest}")
+    print(
+        f"{arguments.model}, {method}, {len(documents.documents)} documents, {NUM_LENGTHS} lengths up to {arguments.longest}"
+    )
     print(f"one pass:            {statistics.median(fast):8.3f} s")
     print(f"one pass per length: {statistics.median(slow):8.3f} s")
-    print(f"ratio:               {statistics.median(ratios):8.2f}   ({min(ratios):.2f} to {max(ratios):.2f}; tokens alone: {(NUM_LENGTHS + 1) / 2})")
+    print(
+        f"ratio:               {statistics.median(ratios):8.2f}   ({min(ratios):.2f} to {max(ratios):.2f}; tokens alone: {(NUM_LENGTHS + 1) / 2})"
+    )
     print(f"largest relative difference allowed and kept: {TOLERANCE:g}")
 
 

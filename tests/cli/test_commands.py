@@ -151,6 +151,19 @@ def test_eval_perplexity(ropectl: Run, tmp_path: Path) -> None:
     assert "\x1b" not in out + err
 
 
+@pytest.mark.parametrize("command", ["eval-perplexity", "eval-passkey"])
+def test_results_are_not_overwritten_unasked(ropectl: Run, tmp_path: Path, command: str) -> None:
+    path = tmp_path / "r.json"
+    path.write_text("precious")
+    code, _, err = ropectl(command, "-o", path)
+    assert code == 2 and "--overwrite" in err and path.read_text() == "precious"
+    code, _, err = ropectl(command, "-o", tmp_path)
+    assert code == 2 and "is a folder" in err
+    small = ["--documents", "1"] if command == "eval-perplexity" else ["--trials", "1", "--depths", "1"]
+    assert ropectl(command, "-o", path, "--overwrite", "--length", "128", *small)[0] == 0
+    assert json.loads(path.read_text())["method"] == "none"
+
+
 def test_eval_perplexity_marks_what_lies_beyond(ropectl: Run) -> None:
     """D21."""
     code, out, err = ropectl("eval-perplexity", "--length", "256,1k", "--documents", "1")

@@ -10,6 +10,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from ropectl.data.tokens import DocumentSet
+from ropectl.errors import MeasurementError
 from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, plan_passes
 from ropectl.hf.patch import apply_rope
 from ropectl.records import PerplexityPoint
@@ -148,6 +149,14 @@ def test_lengths_past_the_target_are_measured_and_marked(geometry: RopeGeometry,
     ):
         points = measure_perplexity(model, parse_method(spec), geometry, documents, [64, 128, 256, 512])
         assert [point.beyond_capacity for point in points] == marks
+
+
+def test_a_model_that_computes_no_numbers_is_said(
+    model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet
+) -> None:
+    model.lm_head.weight.data.fill_(float("nan"))
+    with pytest.raises(MeasurementError, match="mean loss at 64 tokens is nan"):
+        measure_perplexity(model, parse_method("none"), geometry, documents, [64])
 
 
 def test_token_weights_not_window_means() -> None:

@@ -8,7 +8,7 @@ import pytest
 from transformers import LlamaConfig
 
 from ropectl.errors import ConfigError, MethodError, UnsupportedModelError
-from ropectl.hf.geometry import describe_rope, has_rope_theta
+from ropectl.hf.geometry import describe_rope, is_self_contained
 from ropectl.rope.geometry import RopeGeometry
 
 BASE = {"hidden_size": 4096, "num_attention_heads": 32, "max_position_embeddings": 131_072, "rope_theta": 500_000.0}
@@ -145,7 +145,8 @@ def test_two_bases_are_said() -> None:
 def test_a_base_that_is_nowhere_is_not_invented() -> None:
     """A07."""
     bare = {key: value for key, value in BASE.items() if key != "rope_theta"}
-    assert not has_rope_theta(bare)
+    assert not is_self_contained({**bare, "model_type": "llama"})
+    assert is_self_contained(config(model_type="llama")) and not is_self_contained(config(model_type="glm"))
     with pytest.raises(UnsupportedModelError, match="rope_theta"):
         describe_rope(bare)
 

@@ -76,6 +76,38 @@ def test_an_old_config_takes_the_base_of_its_class(tmp_path: Path) -> None:
     assert read_config(str(tmp_path)).rope.geometry.rope_theta == 1_000_000.0
 
 
+def test_shares_that_only_the_class_knows(tmp_path: Path) -> None:
+    """GLM rotates half of a head by its class's default; the file does not say so."""
+    common = {
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 128,
+        "rope_theta": 10_000.0,
+        "head_dim": 16,
+    }
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "glm", **common}))
+    assert read_config(str(tmp_path)).rope.geometry.rotary_dim == 8
+
+
+@pytest.mark.parametrize("kind", ["llama", "glm"])
+def test_what_transformers_would_complete_is_checked_before(tmp_path: Path, kind: str) -> None:
+    """transformers fills a missing trained length with the declared one, and lets one of two types win."""
+    common = {
+        "model_type": kind,
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 128,
+        "rope_theta": 1e4,
+    }
+    for block, word in (
+        ({"rope_type": "yarn", "factor": 4.0}, "--original-length"),
+        ({"type": "yarn", "rope_type": "linear"}, "contradicts"),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps({**common, "rope_scaling": block}))
+        with pytest.raises(ConfigError, match=word):
+            read_config(str(tmp_path))
+
+
 def test_pickled_weights_need_leave(checkpoint: Callable[..., Path]) -> None:
     folder = checkpoint()
     model = make_model()

@@ -26,6 +26,7 @@ def eval_passkey(
     trust_remote_code: options.TrustRemoteCode = None,
     allow_pickle: options.AllowPickle = None,
     out: options.Out = None,
+    overwrite: options.Overwrite = False,
     config: options.ConfigFile = None,
     print_config: options.PrintConfig = False,
     format: options.OutputFormat = options.Format.human,
@@ -50,6 +51,7 @@ def eval_passkey(
     from ropectl.evaluate.api import evaluate_passkey
     from ropectl.report.tables import passkey_table
 
+    output.check_new(out, overwrite)
     output.quiet_libraries()
     with output.ProgressReporter() as reporter:
         record = evaluate_passkey(settings, reporter)

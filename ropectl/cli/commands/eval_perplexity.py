@@ -33,6 +33,7 @@ def eval_perplexity(
     trust_remote_code: options.TrustRemoteCode = None,
     allow_pickle: options.AllowPickle = None,
     out: options.Out = None,
+    overwrite: options.Overwrite = False,
     config: options.ConfigFile = None,
     print_config: options.PrintConfig = False,
     format: options.OutputFormat = options.Format.human,
@@ -54,6 +55,7 @@ def eval_perplexity(
     from ropectl.evaluate.api import evaluate_perplexity
     from ropectl.report.tables import perplexity_table
 
+    output.check_new(out, overwrite)
     output.quiet_libraries()
     with output.ProgressReporter() as reporter:
         record = evaluate_perplexity(settings, reporter)

@@ -9,7 +9,7 @@ from typing_extensions import Self
 
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import Factor, Reference, RopeConfigPatch, ScalingMethod
+from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
 from ropectl.rope.methods.ntk_by_parts import blend_by_rotations
 
 
@@ -22,7 +22,7 @@ class Llama3(ScalingMethod):
     reference = Reference("The Llama 3 Herd of Models", arxiv="2407.21783")
     native = "llama3"
 
-    factor: float = Factor()
+    factor: float = factor_field()
     low_freq_factor: float = Field(
         1.0, gt=0, description="pairs with fewer turns in L are divided by s", json_schema_extra={"unit": "rotations"}
     )

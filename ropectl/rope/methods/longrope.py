@@ -11,7 +11,7 @@ from typing_extensions import Self
 from ropectl.errors import MethodError
 from ropectl.rope.frequencies import RopeFrequencies, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import Factor, Reference, RopeConfigPatch, ScalingMethod
+from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
 
 Divisors = tuple[float, ...]
 
@@ -29,7 +29,7 @@ class LongRope(ScalingMethod):
     native = "longrope"
     varies_with_length = True
 
-    factor: float = Factor()
+    factor: float = factor_field()
     long_factor: Divisors = Field(
         description="divisor of each pair past L, d/2 of them", json_schema_extra={"unit": "1"}
     )

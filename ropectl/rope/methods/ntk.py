@@ -5,7 +5,7 @@ from __future__ import annotations
 from ropectl.errors import MethodError
 from ropectl.rope.frequencies import RopeFrequencies, base_inv_freq
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import Factor, Reference, RopeConfigPatch, ScalingMethod
+from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
 
 
 def ntk_base(geometry: RopeGeometry, factor: float) -> float:
@@ -31,7 +31,7 @@ class NtkAware(ScalingMethod):
     reference = Reference("NTK-aware scaled RoPE, described in YaRN", arxiv="2309.00071")
     native = "default with another rope_theta"
 
-    factor: float = Factor()
+    factor: float = factor_field()
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
         return RopeFrequencies(base_inv_freq(geometry.rotary_dim, ntk_base(geometry, self.factor)))

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ropectl.rope.frequencies import RopeFrequencies, blend, clamp_unit, rotations, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import Factor, Reference, RopeConfigPatch, ScalingMethod
+from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
 
 
 def blend_by_rotations(geometry: RopeGeometry, factor: float, low: float, high: float) -> tuple[float, ...]:
@@ -34,7 +34,7 @@ class NtkByParts(ScalingMethod):
     reference = Reference("YaRN, section 3.2", arxiv="2309.00071")
     native = "llama3"
 
-    factor: float = Factor()
+    factor: float = factor_field()
     beta_fast: float = Field(
         32.0, gt=0, description="pairs with more turns in L stay as trained", json_schema_extra={"unit": "rotations"}
     )

@@ -8,7 +8,7 @@ from typing_extensions import Self
 
 from ropectl.rope.frequencies import RopeFrequencies, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import Factor, Reference, RopeConfigPatch, ScalingMethod
+from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
 
 
 class PositionInterpolation(ScalingMethod):
@@ -20,7 +20,7 @@ class PositionInterpolation(ScalingMethod):
     reference = Reference("Extending Context Window via Position Interpolation", arxiv="2306.15595")
     native = "linear"
 
-    factor: float = Factor()
+    factor: float = factor_field()
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
         return RopeFrequencies(tuple(trained / self.factor for trained in trained_inv_freq(geometry)))

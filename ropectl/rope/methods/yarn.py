@@ -10,7 +10,7 @@ from typing_extensions import Self
 
 from ropectl.rope.frequencies import RopeFrequencies, blend, clamp_unit, correction_dim, yarn_attention_factor
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import Factor, Reference, RopeConfigPatch, ScalingMethod
+from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
 
 #: Widens an empty ramp, as transformers and the authors' code do, so that its slope is finite.
 EMPTY_RAMP_WIDTH = 0.001
@@ -56,7 +56,7 @@ class Yarn(ScalingMethod):
     reference = Reference("YaRN", arxiv="2309.00071")
     native = "yarn"
 
-    factor: float = Factor()
+    factor: float = factor_field()
     beta_fast: float = Field(
         32.0, gt=0, description="pairs with more turns in L stay as trained", json_schema_extra={"unit": "rotations"}
     )
