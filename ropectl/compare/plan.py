@@ -50,23 +50,24 @@ def choose_lengths(
         shortest: No length may be below this [tokens].
 
     Raises:
-        ConfigError: If a length asked for is below ``shortest``.
+        ConfigError: If a length is below ``shortest``.
     """
     trained = setup.trained_length
     if not config.lengths:
         factors = [float(method.factor) for method in methods if hasattr(method, "factor")]
         factor = setup.factor or max(factors, default=DEFAULT_FACTOR)
         target = config.target_length or setup.geometry.target_length(factor)
-        return [length for length in default_lengths(trained, target) if length >= min(shortest, trained)], []
-    lengths = sorted(set(config.lengths))
+        lengths = [length for length in default_lengths(trained, target) if length >= min(shortest, trained)]
+    else:
+        lengths = sorted({*config.lengths, trained})
     if lengths[0] < shortest:
         raise ConfigError(
             f"length = {lengths[0]} tokens is too short for a passkey prompt, which takes {shortest} with this tokenizer.",
             f"Use lengths of at least {shortest}, or --no-passkey.",
         )
-    if trained in lengths:
-        return lengths, []
-    return sorted([*lengths, trained]), [f"The trained length {trained} is measured too: verdicts are made against it."]
+    if config.lengths and trained not in config.lengths:
+        return lengths, [f"The trained length {trained} is measured too: verdicts are made against it."]
+    return lengths, []
 
 
 def document_notes(chosen: DocumentSet, lengths: Sequence[int], text: str) -> list[str]:

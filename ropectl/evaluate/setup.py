@@ -40,7 +40,7 @@ class Setup:
         Raises:
             ConfigError: If the model is not there or an option is impossible.
         """
-        source = read_config(config.model, config.revision, config.original_length)
+        source = read_config(config.model, config.revision, config.original_length, config.trust_remote_code)
         LoadOptions(dtype=config.dtype)
         return cls(config, source, resolve_factor(source.rope.geometry, config.factor, config.target_length))
 

@@ -68,13 +68,16 @@ class LoadOptions:
             raise ConfigError(f"dtype = {self.dtype!r} is not possible: allowed are {', '.join(_DTYPES)}.")
 
 
-def read_config(name: str, revision: str | None = None, original_length: int | None = None) -> ModelSource:
+def read_config(
+    name: str, revision: str | None = None, original_length: int | None = None, trust_remote_code: bool = False
+) -> ModelSource:
     """Returns what is known of a model without its weights.
 
     Args:
         name: Folder, GGUF file, hub id or ``builtin:tiny``.
         revision: Branch, tag or commit on the hub.
         original_length: The trained length, where the config does not say it.
+        trust_remote_code: Run configuration code that comes with the checkpoint, where its class is not stock.
 
     Raises:
         ConfigError: If there is no such model, or its config is broken.
@@ -102,7 +105,7 @@ def read_config(name: str, revision: str | None = None, original_length: int | N
     if gguf_file is None and not is_self_contained(config):
         if original_length is None:
             check_dialects(config)
-        config = _with_class_defaults(location, config, revision)
+        config = _with_class_defaults(location, config, revision, trust_remote_code)
     return ModelSource(name, location, config, describe_rope(config, original_length), gguf_file, revision)
 
 
@@ -154,8 +157,10 @@ def _gguf_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _with_class_defaults(location: str, config: Mapping[str, Any], revision: str | None) -> Mapping[str, Any]:
-    """Fills what a config.json leaves to the defaults of its model class; runs no code of the checkpoint."""
+def _with_class_defaults(
+    location: str, config: Mapping[str, Any], revision: str | None, trust_remote_code: bool
+) -> Mapping[str, Any]:
+    """Fills what a config.json leaves to the defaults of its model class."""
     if "model_type" not in config:
         raise ConfigError(
             "The config has no model_type, so its defaults are unknown.",
@@ -164,7 +169,9 @@ def _with_class_defaults(location: str, config: Mapping[str, Any], revision: str
     from transformers import AutoConfig
 
     try:
-        full: dict[str, Any] = AutoConfig.from_pretrained(location, revision=revision).to_dict()
+        full: dict[str, Any] = AutoConfig.from_pretrained(
+            location, revision=revision, trust_remote_code=trust_remote_code
+        ).to_dict()
     except Exception as error:  # a strict config raises many kinds
         raise ConfigError(
             f"transformers cannot read the config of {location}: {error}", _load_hint(str(error))
