@@ -9,6 +9,10 @@ from typing import Any
 SCHEMA_VERSION = 1
 
 
+#: Verdicts on fewer documents are marked.
+FEW_DOCUMENTS = 8
+
+
 @dataclass(frozen=True)
 class PerplexityPoint:
     """Perplexity at one context length.

@@ -83,6 +83,16 @@ class RunFolder:
             raise ConfigError(f"{path} is a file; a run needs a folder.", "Choose another: --out FOLDER")
         self.path = path
 
+    def prepare(self) -> None:
+        """Makes the folder and checks that records can be written, before anything long begins.
+
+        Raises:
+            ConfigError: If they cannot.
+        """
+        probe = self.path / CELLS_FOLDER / f".probe.{os.getpid()}"
+        write_json(probe, None)
+        probe.unlink()
+
     def cell_path(self, settings: Mapping[str, Any]) -> Path:
         """Returns where the record with these settings belongs."""
         return self.path / CELLS_FOLDER / f"{content_id(settings)}.json"

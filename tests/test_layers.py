@@ -32,12 +32,25 @@ def layer(parts: tuple[str, ...]) -> int:
     return LAYERS[parts[0].removesuffix(".py")]
 
 
+def imported_names(node: ast.AST) -> list[str]:
+    """Modules of the package that a statement imports, whatever its form."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "imports are absolute"
+        inside = node.module == "ropectl"
+        names = [f"ropectl.{alias.name}" for alias in node.names] if inside else [node.module or ""]
+    else:
+        names = []
+    return [name for name in names if name.startswith("ropectl.")]
+
+
 @pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_imports_only_downwards(path: Path) -> None:
     own = layer(path.relative_to(PACKAGE).parts)
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ropectl."):
-            assert layer(tuple(str(node.module).split(".")[1:])) <= own, f"{path.name} imports {node.module}"
+        for name in imported_names(node):
+            assert layer(tuple(name.split(".")[1:])) <= own, f"{path.name} imports {name}"
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,9 @@ def main() -> None:
     try:
         app()
     except _Interrupted:
-        print("Interrupted. Finished records are kept; the same command continues.", file=sys.stderr)
+        print(
+            "Interrupted. A comparison keeps its finished records, and the same command continues it.", file=sys.stderr
+        )
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:  # the reader of a pipe left early, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

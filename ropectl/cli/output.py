@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,10 +108,10 @@ class ProgressReporter:
 
 
 def check_new(path: Path | None, overwrite: bool) -> None:
-    """Checks that a result file would not take the place of another.
+    """Checks that a result file can be written and would not take the place of another.
 
     Raises:
-        ConfigError: If it would, and that was not asked for.
+        ConfigError: If it cannot, or would, and that was not asked for.
     """
     from ropectl.errors import ConfigError
 
@@ -120,19 +121,23 @@ def check_new(path: Path | None, overwrite: bool) -> None:
         )
     if path is not None and path.exists() and not overwrite:
         raise ConfigError(f"{path} exists already.", "To replace it: --overwrite")
+    if path is not None:
+        nearest = next(parent for parent in path.absolute().parents if parent.exists())
+        if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+            raise ConfigError(f"Cannot write {path}: {nearest} is not a folder that can be written to.")
 
 
 def present(
-    record: dict[str, Any], table: Callable[[dict[str, Any]], RenderableType], out: Path | None, as_json: bool
+    record: dict[str, Any], parts: Callable[[dict[str, Any]], Sequence[RenderableType]], out: Path | None, as_json: bool
 ) -> None:
     """Prints a record, as JSON or as its table, and writes it to a file if one is named."""
+    from ropectl.report.tables import method_text
     from ropectl.runs import write_json
 
-    if out is not None:
-        write_json(out, record)
     if as_json:
         print_json(record)
     else:
-        print_human(f"{record['model']}, {record['method']}", table(record))
+        print_human(f"{record['model']}, {method_text(record['method'])}", *parts(record))
     if out is not None:
+        write_json(out, record)
         note(f"Record: {out}")

@@ -12,8 +12,8 @@ from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.passkey import measure_passkey
 from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, plan_passes
 from ropectl.evaluate.progress import Progress
+from ropectl.hf.geometry import RopeDescription
 from ropectl.records import to_json
-from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 
 Measure = Callable[[Any, Progress], dict[str, Any]]
@@ -46,7 +46,7 @@ class CellFactory:
 
     Attributes:
         config: What was asked for.
-        geometry: What the model was trained with.
+        rope: What the model was trained with, and how it is scaled already.
         documents: The scored documents.
         builder: Builds the passkey prompts.
         lengths: Context lengths [tokens].
@@ -54,7 +54,7 @@ class CellFactory:
     """
 
     config: CompareConfig
-    geometry: RopeGeometry
+    rope: RopeDescription
     documents: DocumentSet
     builder: PasskeyPromptBuilder
     lengths: list[int]
@@ -73,7 +73,13 @@ class CellFactory:
     def _prefix(self, method: ScalingMethod) -> Cell:
         def measure(model: Any, progress: Progress) -> dict[str, Any]:
             points = measure_perplexity(
-                model, method, self.geometry, self.documents, self.lengths, **self._passes, progress=progress
+                model,
+                method,
+                self.rope.geometry,
+                self.documents,
+                self.lengths,
+                **self._passes(method),
+                progress=progress,
             )
             return {"points": [to_json(point) for point in points]}
 
@@ -87,11 +93,11 @@ class CellFactory:
             points = measure_tail(
                 model,
                 method,
-                self.geometry,
+                self.rope.geometry,
                 self.documents,
                 self.lengths,
                 self.num_targets,
-                **self._passes,
+                **self._passes(method),
                 progress=progress,
             )
             return {"points": [to_json(point) for point in points]}
@@ -102,19 +108,20 @@ class CellFactory:
         )
 
     def _passkey(self, method: ScalingMethod, length: int) -> Cell:
-        config, depths = self.config, self.config.depth_values()
+        config = self.config
+        depths = self.builder.distinct_depths(length, config.depth_values())
 
         def measure(model: Any, progress: Progress) -> dict[str, Any]:
-            chunk = config.prefill_chunk
+            limits: dict[str, Any] = {"capacity": self.rope.capacity(method), "prefill_chunk": config.prefill_chunk}
             record = measure_passkey(
                 model,
                 method,
-                self.geometry,
+                self.rope.geometry,
                 self.builder,
                 length,
                 depths,
                 config.trials,
-                prefill_chunk=chunk,
+                **limits,
                 progress=progress,
             )
             return to_json(record)
@@ -124,6 +131,7 @@ class CellFactory:
             "depths": depths,
             "trials": config.trials,
             "distractors": config.distractors,
+            "prompts_sha256": self.builder.fingerprint([length], depths, 1),
             "seed": config.seed,
         }
         return self._cell(method, "passkey", length, settings, length * len(depths) * config.trials, measure)
@@ -132,9 +140,12 @@ class CellFactory:
     def _possible(self) -> list[int]:
         return [length for length in self.lengths if length <= self.documents.length]
 
-    @property
-    def _passes(self) -> dict[str, Any]:
-        return {"prefill_chunk": self.config.prefill_chunk, "batch_size": self.config.batch_size}
+    def _passes(self, method: ScalingMethod) -> dict[str, Any]:
+        return {
+            "capacity": self.rope.capacity(method),
+            "prefill_chunk": self.config.prefill_chunk,
+            "batch_size": self.config.batch_size,
+        }
 
     @property
     def _text_settings(self) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.reach import FEW_DOCUMENTS
 from ropectl.evaluate.setup import Setup, default_lengths
+from ropectl.records import FEW_DOCUMENTS
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.none import NoScaling
 from ropectl.rope.notes import method_notes

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from ropectl.compare.plan import DEFAULT_FACTOR, choose_lengths, choose_methods, document_notes
 from ropectl.compare.rows import method_rows
 from ropectl.data.passkey import PasskeyPromptBuilder
-from ropectl.errors import RopectlError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.reach import pick_method
 from ropectl.evaluate.reporter import Reporter, SilentReporter
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from ropectl.compare.cells import Cell
 
 RUNS_FOLDER = "ropectl-runs"
+#: A record is used again only under the same versions of these.
+DECIDING_PACKAGES = ("ropectl", "torch", "transformers", "tokenizers")
 COMPARISON_FILE = "comparison.json"
 
 
@@ -79,7 +80,7 @@ def compare_methods(
         reporter.note(note)
     from ropectl.compare.cells import CellFactory  # torch loads here, after every check that needs none
 
-    factory = CellFactory(config, setup.geometry, documents, builder, lengths, _common_settings(setup))
+    factory = CellFactory(config, setup.source.rope, documents, builder, lengths, _common_settings(setup))
     cells = [cell for method in methods for cell in factory.cells(method)]
     folder = RunFolder(Path(out) if out else _default_folder(setup.source, cells))
     records = _measure(cells, folder, setup, reporter)
@@ -92,7 +93,7 @@ def compare_methods(
 def _common_settings(setup: Setup) -> dict[str, Any]:
     config, source = setup.config, setup.source
     device = resolve_device(config.device)
-    versions = {name: value for name, value in package_versions().items() if name in ("torch", "transformers")}
+    versions = {name: value for name, value in package_versions().items() if name in DECIDING_PACKAGES}
     return {
         "model": config.model,
         "model_fingerprint": model_fingerprint(source),
@@ -101,6 +102,7 @@ def _common_settings(setup: Setup) -> dict[str, Any]:
         "dtype": config.dtype,
         "device": device.type,
         "attention": config.attention,
+        "trust_remote_code": config.trust_remote_code,
         "bos_token_id": setup.bos_token_id,
         "prefill_chunk": config.prefill_chunk,
         "versions": versions,
@@ -119,6 +121,7 @@ def _measure(cells: Sequence[Cell], folder: RunFolder, setup: Setup, reporter: R
     if len(missing) < len(cells):
         reporter.note(f"{len(cells) - len(missing)} of {len(cells)} cells are already in {folder.path}.")
     if missing:
+        folder.prepare()
         model = setup.model
         reporter.start(sum(cell.tokens for cell in missing))
         for cell in missing:
@@ -132,7 +135,7 @@ def _outcome(cell: Cell, model: Any, progress: Callable[[int], None]) -> dict[st
     started = time.perf_counter()
     try:
         outcome: dict[str, Any] = {"result": cell.measure(model, progress)}
-    except (RopectlError, RuntimeError, ArithmeticError) as error:  # RuntimeError: torch, out of memory included
+    except Exception as error:  # whatever a model raises in one cell must not cost the others
         outcome = {"error": {"type": type(error).__name__, "message": str(error)}}
     return {**outcome, "seconds": round(time.perf_counter() - started, 3)}
 

@@ -11,7 +11,8 @@ A prompt is a splice of token fragments, each tokenized once::
 and is never decoded and re-encoded, so its length, the position of the needle and the tokens of the
 answer are exact. Everything up to the needle and the needle itself depend on ``(seed, needle
 position, trial)`` alone: whatever else is run, a trial is the same prompt, and two prompts with the
-needle at the same position share every token up to the end of the shorter one's filler.
+needle at the same position share every token up to the end of the shorter one's filler. Distractors are
+the exception: they are scattered over the whole length, so prompts of different lengths differ there.
 """
 
 from __future__ import annotations
@@ -123,6 +124,17 @@ class PasskeyPromptBuilder:
         """
         return max(len(self._head), min(round(depth * length), length - self._tail_length))
 
+    def distinct_depths(self, length: int, depths: Sequence[float]) -> list[float]:
+        """Returns the depths that are different positions in a prompt of ``length`` tokens.
+
+        In a short prompt several depths are moved to one position, and so are the same trials: counted
+        twice they would only pretend to more evidence.
+        """
+        positions: dict[int, float] = {}
+        for depth in depths:
+            positions.setdefault(self.needle_position(length, depth), depth)
+        return list(positions.values())
+
     def build(self, length: int, depth: float, trial: int) -> PasskeyPrompt:
         """Returns the prompt of one trial with exactly ``length`` tokens, answer included.
 
@@ -164,7 +176,7 @@ class PasskeyPromptBuilder:
         """
         digest = hashlib.sha256()
         for length in lengths:
-            for depth in depths:
+            for depth in self.distinct_depths(length, depths):
                 for trial in range(trials):
                     digest.update(json.dumps(self.build(length, depth, trial).input_ids).encode())
         return digest.hexdigest()

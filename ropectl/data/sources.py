@@ -39,7 +39,7 @@ def open_source(source: str) -> Iterator[Document]:
     if path.is_file():
         paths = [path]
     elif path.is_dir():
-        paths = sorted(found for found in path.rglob("*") if found.is_file() and not found.name.startswith("."))
+        paths = sorted(found for found in path.rglob("*") if found.is_file() and not _is_hidden(found, path))
     elif has_magic(name):
         paths = sorted(
             Path(found)
@@ -63,25 +63,37 @@ def _documents(paths: list[Path], field: str) -> Iterator[Document]:
             yield Document(str(path), _read(path))
 
 
+def _is_hidden(path: Path, root: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(root).parts)
+
+
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise DataError(
-            f"{path} is not UTF-8 text.", "Give text files only, for example with a glob: --text 'books/*.txt'"
-        ) from None
+        raise _not_text(path) from None
+
+
+def _not_text(path: Path) -> DataError:
+    return DataError(
+        f"{path} is not UTF-8 text.", "Give text files only, for example with a glob: --text 'books/*.txt'"
+    )
 
 
 def _json_lines(path: Path, field: str) -> Iterator[Document]:
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             try:
                 text = json.loads(line)[field]
+            except UnicodeDecodeError:
+                raise _not_text(path) from None
             except (ValueError, KeyError, TypeError):
+                text = None
+            if not isinstance(text, str):
                 raise DataError(
-                    f"{path}, line {number}, is not a JSON object with the field {field!r}.",
+                    f"{path}, line {number}, is not a JSON object with text in the field {field!r}.",
                     "Name the field: --text FILE#FIELD",
-                ) from None
+                )
             yield Document(f"{path}:{number}", text)

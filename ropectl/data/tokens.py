@@ -11,6 +11,12 @@ from typing import Any
 from ropectl.data.documents import Document
 from ropectl.errors import ConfigError
 
+#: Text taken for each wanted token at first; the rest is read where tokens turn out longer than that.
+CHARACTERS_PER_TOKEN = 16
+
+#: Tokens before a cut that are not trusted.
+CUT_MARGIN = 256
+
 BOS_POLICIES = ("auto", "always", "never")
 
 
@@ -102,7 +108,7 @@ def select_documents(
     num_seen = longest = 0
     for document in documents:
         num_seen += 1
-        ids = head + tokenizer.encode(document.text, add_special_tokens=False)
+        ids = head + _first_tokens(tokenizer, document.text, wanted[0])
         longest = max(longest, len(ids))
         for length in wanted:
             if len(ids) >= length and len(by_length[length]) < limit:
@@ -113,3 +119,15 @@ def select_documents(
         if by_length[length]:
             return DocumentSet(by_length[length], length, num_seen, longest, bos_token_id)
     return DocumentSet([], 0, num_seen, longest, bos_token_id)
+
+
+def _first_tokens(tokenizer: Any, text: str, count: int) -> list[int]:
+    """At least the first ``count`` tokens of a text, without tokenizing much more of a long one.
+
+    A cut can change the last tokens before it; so many more are asked for that those kept are the same.
+    """
+    cut = CHARACTERS_PER_TOKEN * (count + CUT_MARGIN)
+    ids: list[int] = tokenizer.encode(text[:cut], add_special_tokens=False)
+    if len(text) > cut and len(ids) < count + CUT_MARGIN:
+        ids = tokenizer.encode(text, add_special_tokens=False)
+    return ids

@@ -47,6 +47,7 @@ def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Report
     if missing:
         notes.append(f"{config.text} has no document of {', '.join(missing)} tokens: perplexity there is n/a.")
     passes: dict[str, Any] = {
+        "capacity": setup.source.rope.capacity(method),
         "prefill_chunk": config.prefill_chunk,
         "batch_size": config.batch_size,
         "progress": reporter.advance,
@@ -102,7 +103,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
         reporter.cell(f"{method} passkey {length}")
         measured = measure_passkey(
             model, method, setup.geometry, builder, length, depths, config.trials,
-            prefill_chunk=config.prefill_chunk, progress=reporter.advance,
+            capacity=setup.source.rope.capacity(method), prefill_chunk=config.prefill_chunk, progress=reporter.advance,
         )  # fmt: skip
         results.append(to_json(measured))
     return {
@@ -124,9 +125,8 @@ def _method_and_lengths(
         )
     method = setup.method(spec)
     notes = [*setup.source.rope.warnings, *method_notes(method, setup.geometry, seq_len=setup.trained_length)]
-    target = setup.config.target_length or method.target_length(setup.geometry)
-    chosen = sorted(set(lengths)) or default_lengths(setup.trained_length, target)
-    limit = method.capacity(setup.geometry)
+    chosen = sorted(set(lengths)) or default_lengths(setup.trained_length, setup.target(method))
+    limit = setup.source.rope.capacity(method)
     beyond = [str(length) for length in chosen if limit is not None and length > limit]
     if beyond:
         notes.append(f"Beyond what {method} is made for ({limit} tokens): {', '.join(beyond)}. Measured, and marked.")

@@ -37,6 +37,7 @@ def measure_passkey(
     depths: Sequence[float],
     trials: int,
     *,
+    capacity: int | None = None,
     prefill_chunk: int | None = None,
     max_batch_tokens: int = MAX_BATCH_TOKENS,
     progress: Progress = no_progress,
@@ -49,8 +50,10 @@ def measure_passkey(
         geometry: What the model was trained with.
         builder: Builds the prompts.
         length: Tokens of prompt and answer together.
-        depths: Relative positions of the needle, in [0, 1].
+        depths: Relative positions of the needle, in [0, 1]; of those that a short prompt moves to one
+            place the first is measured.
         trials: Prompts per depth.
+        capacity: A longer prompt is marked as beyond it [tokens]; None marks nothing.
         prefill_chunk: Tokens per forward pass; None for whole prompts.
         max_batch_tokens: Most tokens in a batch of prompts.
         progress: Told the tokens of each batch.
@@ -58,11 +61,13 @@ def measure_passkey(
     Raises:
         ConfigError: If ``length`` leaves no room for a prompt.
     """
-    capacity = method.capacity(geometry)
     beyond = capacity is not None and length > capacity
     with apply_rope(model, method, geometry=geometry, seq_len=length):
         scorer = Scorer.of(model, prefill_chunk)
-        cells = [_cell(scorer, builder, length, depth, trials, max_batch_tokens, progress, beyond) for depth in depths]
+        cells = [
+            _cell(scorer, builder, length, depth, trials, max_batch_tokens, progress, beyond)
+            for depth in builder.distinct_depths(length, depths)
+        ]
     return summarize(cells)
 
 

@@ -62,6 +62,7 @@ def measure_perplexity(
     documents: DocumentSet,
     lengths: list[int],
     *,
+    capacity: int | None = None,
     prefill_chunk: int | None = None,
     batch_size: int = 1,
     progress: Progress = no_progress,
@@ -74,6 +75,7 @@ def measure_perplexity(
         geometry: What the model was trained with.
         documents: Scored documents; lengths beyond theirs give points without a perplexity.
         lengths: Context lengths [tokens], each at least 2.
+        capacity: Longer contexts are marked as beyond it [tokens]; None marks nothing.
         prefill_chunk: Tokens per forward pass; None for whole windows.
         batch_size: Documents per forward pass.
         progress: Told the tokens of each forward pass.
@@ -87,8 +89,7 @@ def measure_perplexity(
             nll = _scored(scorer.token_nll, windows, batch_size, progress)
         for length in plan.lengths:
             sums[length] = nll[:, : length - 1].sum(dim=1).tolist()
-    limit = method.capacity(geometry)
-    return [_point(length, sums.get(length), length - 1, limit) for length in lengths]
+    return [_point(length, sums.get(length), length - 1, capacity) for length in lengths]
 
 
 def measure_tail(
@@ -99,6 +100,7 @@ def measure_tail(
     lengths: list[int],
     num_targets: int,
     *,
+    capacity: int | None = None,
     prefill_chunk: int | None = None,
     batch_size: int = 1,
     progress: Progress = no_progress,
@@ -112,11 +114,11 @@ def measure_tail(
         documents: Scored documents; their cut end is the end of every window.
         lengths: Context lengths [tokens], each greater than ``num_targets``.
         num_targets: K, tokens scored at the end of each document.
+        capacity: Longer contexts are marked as beyond it [tokens]; None marks nothing.
         prefill_chunk: Tokens per forward pass; None for whole windows.
         batch_size: Documents per forward pass.
         progress: Told the tokens of each forward pass.
     """
-    limit = method.capacity(geometry)
     points = []
     for length in lengths:
         sums = None
@@ -126,7 +128,7 @@ def measure_tail(
                 scorer = Scorer.of(model, prefill_chunk)
                 nll = _scored(partial(scorer.last_nll, num_last=num_targets), windows, batch_size, progress)
             sums = nll.sum(dim=1).tolist()
-        points.append(_point(length, sums, num_targets, limit))
+        points.append(_point(length, sums, num_targets, capacity))
     return points
 
 

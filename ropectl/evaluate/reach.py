@@ -10,9 +10,6 @@ from ropectl.records import MethodRow, PasskeyLength, PerplexityPoint, Pick
 #: Fewer trials at a length give no verdict.
 MIN_TRIALS = 20
 
-#: Fewer documents give a verdict that is marked.
-FEW_DOCUMENTS = 8
-
 
 def models_length(points: Sequence[PerplexityPoint], baseline: PerplexityPoint | None, tolerance: float) -> int | None:
     """Returns the longest context in which the same targets are predicted no worse than by the baseline.

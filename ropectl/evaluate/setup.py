@@ -15,9 +15,6 @@ from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method
 
-#: Two statements of one factor may differ by this share, as when a target length was rounded.
-FACTOR_TOLERANCE = 1e-6
-
 
 @dataclass(frozen=True)
 class Setup:
@@ -65,13 +62,22 @@ class Setup:
             return existing
         method = parse_method(spec, self.factor, self.geometry)
         method.frequencies(self.geometry)  # parameters that do not fit this geometry show here
-        if existing.name != "none" and method != existing and not self.config.replace:
+        taken = existing.name != "none" and method.name != "none" and method != existing
+        if taken and not self.config.replace:
             raise MethodError(
                 f"{self.source.name} is already scaled: {existing} over a trained length of {self.trained_length} tokens. "
                 f"{method} would not be added to that but take its place.",
-                "To set the checkpoint's own scaling aside: --replace. To measure it as it is: no --method.",
+                "To set the checkpoint's own scaling aside for this: --replace.",
             )
         return method
+
+    def target(self, method: ScalingMethod) -> int:
+        """Returns the context to measure up to: what was asked for, else what the method is made for [tokens]."""
+        if self.config.target_length is not None:
+            return self.config.target_length
+        if self.factor is not None:
+            return self.geometry.target_length(self.factor)
+        return self.source.rope.capacity(method) or self.trained_length
 
     @cached_property
     def load_options(self) -> LoadOptions:
@@ -108,7 +114,9 @@ class Setup:
         if not chosen.documents:
             raise DataError(
                 f"{config.text}: none of {chosen.num_seen} documents has {min(lengths)} tokens; the longest has {chosen.longest}.",
-                f"Use lengths of at most {chosen.longest}, or longer text.",
+                f"Use lengths of at most {chosen.longest}, or longer text."
+                if chosen.longest > 1
+                else "Give longer text: --text FILE",
             )
         return chosen
 
@@ -128,7 +136,9 @@ def resolve_factor(geometry: RopeGeometry, factor: float | None, target_length: 
             f"target-length = {target_length} is below the trained length of {trained} tokens.",
             f"Type for example: --target-length {4 * trained}",
         )
-    if factor is not None and abs(factor - implied) > FACTOR_TOLERANCE * implied:
+    if factor is not None and geometry.target_length(factor) == target_length:
+        return factor  # the target is the factor, rounded to a token
+    if factor is not None:
         raise ConfigError(
             f"--factor {factor:g} and --target-length {target_length} contradict each other: {target_length} / {trained} = {implied:g}.",
             "Give one of them.",

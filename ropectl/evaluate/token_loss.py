@@ -5,6 +5,7 @@ Legend: B batch, T tokens, V vocabulary, H hidden size.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,23 +86,32 @@ class Scorer:
 
     def _last_states(self, input_ids: Tensor, num_last: int) -> Tensor:
         first = input_ids.shape[1] - 1 - num_last  # position whose state predicts the first wanted token
-        chunks = self._prefill(input_ids[:, :-1].to(self.model.device))
+        chunks = self._prefill(input_ids[:, :-1].to(self.model.device), first)
         return torch.cat([states[:, max(0, first - start) :] for start, states in chunks], dim=1)
 
-    def _prefill(self, input_ids: Tensor) -> Any:
-        """Yields (start, states) per chunk; states are hidden (B, t, H), or logits (B, t, V) in the fallback."""
+    def _prefill(self, input_ids: Tensor, first: int = 0) -> Iterator[tuple[int, Tensor]]:
+        """Yields (start, states) for each chunk that reaches position ``first``; the others only fill the cache.
+
+        States are hidden (B, t, H), or logits (B, t, V) in the fallback.
+        """
         if self.prefill_chunk is None or input_ids.shape[1] <= self.prefill_chunk:
             yield 0, self._states(input_ids, use_cache=False)[0]
             return
         cache = None
         for start in range(0, input_ids.shape[1], self.prefill_chunk):
-            states, cache = self._states(input_ids[:, start : start + self.prefill_chunk], use_cache=True, cache=cache)
-            yield start, states
+            chunk = input_ids[:, start : start + self.prefill_chunk]
+            wanted = start + chunk.shape[1] > first
+            states, cache = self._states(chunk, use_cache=True, cache=cache, all_logits=wanted)
+            if wanted:
+                yield start, states
 
-    def _states(self, input_ids: Tensor, use_cache: bool, cache: Any = None) -> tuple[Tensor, Any]:
+    def _states(
+        self, input_ids: Tensor, use_cache: bool, cache: Any = None, all_logits: bool = True
+    ) -> tuple[Tensor, Any]:
         run = self.model.get_decoder() if self.reads_hidden else self.model
         name = cache_name(run)
-        output = run(input_ids=input_ids, use_cache=use_cache, **{name: cache})
+        options = {} if self.reads_hidden or all_logits else {"logits_to_keep": 1}
+        output = run(input_ids=input_ids, use_cache=use_cache, **{name: cache}, **options)
         return (output.last_hidden_state if self.reads_hidden else output.logits), output[name] if use_cache else None
 
     def _logits(self, states: Tensor) -> Tensor:

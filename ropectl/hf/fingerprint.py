@@ -11,7 +11,7 @@ _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf")
 
 
 def model_fingerprint(source: ModelSource) -> str:
-    """Returns a hash that changes when the checkpoint does: config, and names, sizes and times of weight files."""
+    """Returns a hash that changes when the checkpoint does: config, and names, sizes and times of weight files, or the hub's commit."""
     folder = Path(source.location)
     files: list[tuple[str, int, int]] = []
     if folder.is_dir():
@@ -24,4 +24,4 @@ def model_fingerprint(source: ModelSource) -> str:
         stats = [(name, (folder / name).stat()) for name in names]
         builtin = source.name.startswith("builtin:")
         files = [(name, stat.st_size, 0 if builtin else stat.st_mtime_ns) for name, stat in stats]
-    return content_id({"config": dict(source.config), "files": files})
+    return content_id({"config": dict(source.config), "files": files, "commit": source.commit})

@@ -14,9 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.families import SELF_CONTAINED_CONFIGS
+from ropectl.hf.families import (
+    REFUSED_CONFIG_KEYS,
+    REFUSED_MODEL_TYPES,
+    REFUSED_ROPE_KEYS,
+    SELF_CONTAINED_CONFIGS,
+)
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
+from ropectl.rope.methods.pi import PositionInterpolation
 from ropectl.rope.registry import method_from_native
 
 #: Types whose formula reads the trained length from ``original_max_position_embeddings``.
@@ -31,15 +37,26 @@ class RopeDescription:
         geometry: What the model was trained with.
         method: The scaling the config already applies; ``none`` where it applies none.
         max_position_embeddings: The context the config declares [tokens].
-        rope_parameters: The block as read, in the transformers 5 dialect.
+        overridden: Whether the trained length is the user's word and not the config's, so that a model
+            built from the config computes something else until a method is applied.
         warnings: What a person should know about the reading.
     """
 
     geometry: RopeGeometry
     method: ScalingMethod
     max_position_embeddings: int
-    rope_parameters: dict[str, Any]
+    overridden: bool = False
     warnings: tuple[str, ...] = field(default=())
+
+    def capacity(self, method: ScalingMethod) -> int | None:
+        """Returns the context that ``method`` is made for on this model [tokens]; None if it follows the length.
+
+        For the checkpoint's own scaling that is what the checkpoint declares, which need not be factor times L.
+        """
+        capacity = method.capacity(self.geometry)
+        if capacity is not None and method == self.method and method.native in TYPES_WITH_ORIGINAL_LENGTH:
+            return self.max_position_embeddings
+        return capacity
 
 
 def text_section(config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -63,6 +80,21 @@ def check_dialects(config: Mapping[str, Any]) -> None:
         ConfigError: If the file contradicts itself, or scales without saying the trained length.
     """
     section = text_section(config)
+    old, new = section.get("rope_scaling"), section.get("rope_parameters")
+    if old and new:
+        left, right = ({k: v for k, v in block.items() if k not in ("type", "rope_theta")} for block in (old, new))
+        kinds = _rope_type(old), _rope_type(new)
+        if kinds[0] != kinds[1] or {**right, **left} != {**left, **right}:
+            raise ConfigError(
+                f"The config contradicts itself: rope_scaling says {dict(old)}, rope_parameters says {dict(new)}.",
+                "Keep one of them in config.json.",
+            )
+        if old.get("rope_theta") is None and section.get("rope_theta") is None and new.get("rope_theta") is not None:
+            raise ConfigError(
+                f"rope_scaling, which has no rope_theta, takes the place of rope_parameters, whose rope_theta is "
+                f"{new['rope_theta']:g}: transformers would silently use the default of the model's class.",
+                "Write rope_theta beside rope_scaling in config.json.",
+            )
     block = _block(section)
     if section.get("max_position_embeddings") is not None:
         _trained_length(section, block, _rope_type(block), section["max_position_embeddings"], [])
@@ -81,6 +113,7 @@ def describe_rope(config: Mapping[str, Any], original_length: int | None = None)
     """
     section = text_section(config)
     block = _block(section)
+    _refuse_unsupported(section, block)
     rope_type = _rope_type(block)
     warnings: list[str] = []
     theta = _rope_theta(section, block, warnings)
@@ -92,15 +125,28 @@ def describe_rope(config: Mapping[str, Any], original_length: int | None = None)
     if int(max_positions) != max_positions:
         raise ConfigError(f"max_position_embeddings = {max_positions} is not a whole number of tokens.")
     length = original_length or _trained_length(section, block, rope_type, int(max_positions), warnings)
-    geometry = RopeGeometry(_rotary_dim(section, block), float(theta), length)
-    parameters = {**block, "rope_type": rope_type, "rope_theta": float(theta)}
+    geometry = RopeGeometry(_rotary_dim(section, block), theta, length)
+    parameters = {**block, "rope_type": rope_type, "rope_theta": theta}
+    if rope_type in ("yarn", "longrope") and block.get("factor") is None:
+        parameters["factor"] = max_positions / length  # as transformers derives it
     method = method_from_native(parameters, geometry)
     if method is None:
         raise UnsupportedModelError(
             f"The config scales its rotary embedding with rope_type {rope_type!r}, which ropectl does not know."
         )
     method.frequencies(geometry)  # lists of a wrong length and the like show here
-    return RopeDescription(geometry, method, int(max_positions), parameters, tuple(warnings))
+    overridden = original_length is not None and rope_type not in ("default", "linear")
+    return RopeDescription(geometry, method, int(max_positions), overridden, tuple(warnings))
+
+
+def _refuse_unsupported(section: Mapping[str, Any], block: Mapping[str, Any]) -> None:
+    reasons = [reason for key, reason in REFUSED_CONFIG_KEYS.items() if section.get(key)]
+    reasons += [reason for key, reason in REFUSED_ROPE_KEYS.items() if block.get(key)]
+    reasons += [reason for kind, reason in REFUSED_MODEL_TYPES.items() if section.get("model_type") == kind]
+    if reasons:
+        raise UnsupportedModelError(
+            f"Models of type {section.get('model_type')!r} are not supported yet: {reasons[0]}."
+        )
 
 
 def _block(section: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,18 +196,25 @@ def _trained_length(
                 "Say it: --original-length N",
             )
         return int(given)
-    if rope_type == "linear" and inner is None and block.get("factor"):
-        length = round(max_positions / float(block["factor"]))
+    if rope_type == "linear" and inner is None:
+        factor = PositionInterpolation.create({"factor": block.get("factor")}).factor
+        length = round(max_positions / factor)
         warnings.append(
-            f"Linear scaling by {block['factor']:g} without the trained length: taken as max_position_embeddings / factor = "
+            f"Linear scaling by {factor:g} without the trained length: taken as max_position_embeddings / factor = "
             f"{length}. If {max_positions} is the trained length, say --original-length {max_positions}."
         )
         return length
+    if rope_type == "dynamic" and inner is not None and inner != max_positions:
+        warnings.append(
+            f"Dynamic scaling starts at max_position_embeddings = {max_positions}; the original length of {inner} in the "
+            f"config is read by no runtime. If {inner} is the trained length, this checkpoint is not scaled up to {max_positions}."
+        )
+        return max_positions
     return int(inner) if inner is not None else max_positions
 
 
 def _rotary_dim(section: Mapping[str, Any], block: Mapping[str, Any]) -> int:
-    head_dim = section.get("qk_rope_head_dim") or section.get("head_dim")
+    head_dim = section.get("head_dim")
     if head_dim is None:
         hidden, heads = section.get("hidden_size"), section.get("num_attention_heads")
         if not hidden or not heads:

@@ -33,6 +33,7 @@ class ModelSource:
         location: Folder, or hub id, that transformers loads from.
         gguf_file: Name of the GGUF file inside ``location``; None for ordinary checkpoints.
         revision: Branch, tag or commit on the hub.
+        commit: The commit that the revision stands for, for models from the hub.
         config: The content of ``config.json``.
         rope: Geometry and current scaling method.
     """
@@ -43,6 +44,7 @@ class ModelSource:
     rope: RopeDescription
     gguf_file: str | None = None
     revision: str | None = None
+    commit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def read_config(
     if name.startswith("builtin:") and name not in BUILTIN_MODELS:
         raise ConfigError(f"There is no built-in model {name!r}.", f"Known: {', '.join(BUILTIN_MODELS)}.")
     path = BUILTIN_MODELS.get(name, Path(name).expanduser())
-    gguf_file = None
+    gguf_file = commit = None
     config: Mapping[str, Any]
     if path.is_file() and path.suffix == ".gguf":
         location, gguf_file = str(path.parent), path.name
@@ -101,12 +103,12 @@ def read_config(
         )
     else:
         location = name
-        config = _hub_config(name, revision)
+        config, commit = _hub_config(name, revision)
+    if original_length is None:
+        check_dialects(config)
     if gguf_file is None and not is_self_contained(config):
-        if original_length is None:
-            check_dialects(config)
         config = _with_class_defaults(location, config, revision, trust_remote_code)
-    return ModelSource(name, location, config, describe_rope(config, original_length), gguf_file, revision)
+    return ModelSource(name, location, config, describe_rope(config, original_length), gguf_file, revision, commit)
 
 
 def _json_config(path: Path) -> dict[str, Any]:
@@ -121,11 +123,13 @@ def _json_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _hub_config(name: str, revision: str | None) -> dict[str, Any]:
+def _hub_config(name: str, revision: str | None) -> tuple[dict[str, Any], str]:
+    """The config, and the commit it is from: the hub's cache keeps each commit in a folder of that name."""
     from huggingface_hub import hf_hub_download
 
     try:
-        return _json_config(Path(hf_hub_download(name, "config.json", revision=revision)))
+        path = Path(hf_hub_download(name, "config.json", revision=revision))
+        return _json_config(path), path.parent.name
     except ConfigError:
         raise
     except Exception as error:  # the hub client raises many kinds: offline, not found, gated, malformed
@@ -228,7 +232,8 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
 
     device = resolve_device(options.device)
     dtype = ("float32" if device.type == "cpu" else "auto") if options.dtype == "auto" else options.dtype
-    arguments: dict[str, Any] = {"dtype": dtype, **_common_arguments(source, options)}
+    # Weights of a wrong shape are reported like missing ones, so that both are refused with their names.
+    arguments: dict[str, Any] = {"dtype": dtype, "ignore_mismatched_sizes": True, **_common_arguments(source, options)}
     if device.type != "cpu":
         arguments["device_map"] = {"": device}  # straight to the device, without a copy in host memory
     if options.attention:
@@ -241,12 +246,25 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
     elif not options.allow_pickle:
         arguments["use_safetensors"] = True
     try:
-        model = AutoModelForCausalLM.from_pretrained(source.location, **arguments)
+        model, report = AutoModelForCausalLM.from_pretrained(source.location, output_loading_info=True, **arguments)
     except (OSError, ValueError, ImportError) as error:
         raise ConfigError(f"{source.name} cannot be loaded: {error}", _load_hint(str(error))) from None
+    _check_complete(source, report)
     model.eval()
-    verify_rope(model, source.rope.method.frequencies(source.rope.geometry))
+    if not source.rope.overridden:  # else the config's own tables are not the ones that will be measured
+        verify_rope(model, source.rope.method.frequencies(source.rope.geometry))
     return model
+
+
+def _check_complete(source: ModelSource, report: Mapping[str, Any]) -> None:
+    """Refuses a checkpoint that lacks weights: transformers fills them with random numbers and only logs it."""
+    mismatched = [key[0] if isinstance(key, tuple) else key for key in report.get("mismatched_keys", ())]
+    absent = sorted({*report.get("missing_keys", ()), *mismatched})
+    if absent:
+        names = ", ".join(absent[:3]) + (f" and {len(absent) - 3} more" if len(absent) > 3 else "")
+        raise ConfigError(
+            f"{source.name} is not a complete causal language model: the checkpoint lacks {names}, or has another shape there."
+        )
 
 
 def _common_arguments(source: ModelSource, options: LoadOptions) -> dict[str, Any]:

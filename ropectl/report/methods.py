@@ -41,7 +41,11 @@ def method_page(entry: Mapping[str, Any]) -> list[Text | Table]:
         for parameter in entry["parameters"]:
             default = "required" if parameter["required"] else _default(parameter["default"])
             table.add_row(
-                parameter["name"], default, parameter["unit"] or "", parameter["allowed"] or "", parameter["help"]
+                parameter["name"],
+                default,
+                "" if parameter["unit"] == "1" else parameter["unit"] or "",
+                parameter["allowed"] or "",
+                parameter["help"],
             )
         parts.append(table)
     return parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ropectl.lengths import format_length
+from ropectl.records import FEW_DOCUMENTS
 
 #: Length columns a table holds at 80 columns beside the method and the last columns.
 LENGTHS_PER_TABLE = 6
@@ -20,6 +21,7 @@ METHOD_WIDTH = 24
 
 NOT_AVAILABLE = "n/a"
 BEYOND_MARK = "*"
+SAME_POSITION = "-"
 
 
 def perplexity_text(value: float | None) -> str:
@@ -64,8 +66,10 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
         for group in _groups(lengths):
             parts.append(_passkey_table(rows, names, group, trained))
     parts.append(_reach_table(rows, names))
-    if any(point["beyond_capacity"] for row in rows for point in row["perplexity"]):
-        parts.append(Text(f"{BEYOND_MARK} past the length that the method was asked to reach"))
+    parts.extend(_legend(point["beyond_capacity"] for row in rows for point in row["perplexity"]))
+    num_documents = max((point["num_documents"] for row in rows for point in row["tail"]), default=0)
+    if 0 < num_documents < FEW_DOCUMENTS:
+        parts.append(Text(f"models: judged on few documents ({num_documents}, at least {FEW_DOCUMENTS} wanted)"))
     for row in rows:
         parts.extend(Text(f"{names[row['method']]} failed: {message}") for message in row["errors"])
     pick = record["pick"]
@@ -74,8 +78,8 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
     return parts
 
 
-def _groups(lengths: Sequence[int]) -> list[Sequence[int]]:
-    return [lengths[start : start + LENGTHS_PER_TABLE] for start in range(0, len(lengths), LENGTHS_PER_TABLE)]
+def _groups(columns: Sequence[Any]) -> list[Sequence[Any]]:
+    return [columns[start : start + LENGTHS_PER_TABLE] for start in range(0, len(columns), LENGTHS_PER_TABLE)]
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
@@ -164,35 +168,46 @@ def _value(entries: Sequence[Mapping[str, Any]], length: int, key: str, value: s
     return None if entry is None else entry[value]
 
 
-def perplexity_table(record: Mapping[str, Any]) -> Table:
+def perplexity_parts(record: Mapping[str, Any]) -> list[Table | Text]:
     """Returns the table of ``eval-perplexity``."""
     table = _table(f"Perplexity, protocol {record['protocol']}", ["perplexity", "tokens", "documents"])
     table.columns[0].header = "context"
     for point in record["points"]:
         text = perplexity_text(point["perplexity"]) + (BEYOND_MARK if point["beyond_capacity"] else "")
         table.add_row(str(point["context_length"]), text, str(point["num_tokens"]), str(point["num_documents"]))
-    return table
+    return [table, *_legend(point["beyond_capacity"] for point in record["points"])]
 
 
-def passkey_table(record: Mapping[str, Any]) -> Table:
-    """Returns the table of ``eval-passkey``: correct answers by depth and length, intervals by length."""
+def passkey_parts(record: Mapping[str, Any]) -> list[Table | Text]:
+    """Returns the tables of ``eval-passkey``: correct answers by depth and length, intervals by length."""
     results = record["lengths"]
-    depths = [cell["depth"] for cell in results[0]["depths"]]
+    depths = sorted({cell["depth"] for result in results for cell in result["depths"]})
     trials = results[0]["depths"][0]["trials"]
-    table = _table(
-        f"Passkeys retrieved, of {trials} at each depth",
-        [f"{depth:.0%}" for depth in depths] + ["all", "95 %", "log p"],
-    )
+    parts: list[Table | Text] = []
+    for group in _groups(depths):
+        table = _table(f"Passkeys retrieved, of {trials} at each depth", [f"{depth:.0%}" for depth in group])
+        table.columns[0].header = "length"
+        for result in results:
+            found = {cell["depth"]: str(cell["correct"]) for cell in result["depths"]}
+            table.add_row(_marked(result), *(found.get(depth, SAME_POSITION) for depth in group))
+        parts.append(table)
+    table = _table("Over all depths", ["correct", "trials", "accuracy", "95 % interval", "log p(answer)"])
     table.columns[0].header = "length"
     for result in results:
-        mark = BEYOND_MARK if result["beyond_capacity"] else ""
-        interval = f"{result['ci_low']:.0%}-{result['ci_high']:.0%}"
-        cells = [str(cell["correct"]) for cell in result["depths"]]
+        interval = f"{result['ci_low']:.1%} to {result['ci_high']:.1%}"
+        counts = str(result["correct"]), str(result["trials"])
         table.add_row(
-            f"{result['length']}{mark}",
-            *cells,
-            f"{result['accuracy']:.0%}",
-            interval,
-            f"{result['answer_logprob']:.2f}",
+            _marked(result), *counts, f"{result['accuracy']:.1%}", interval, f"{result['answer_logprob']:.2f}"
         )
-    return table
+    parts.append(table)
+    if any(len(result["depths"]) < len(depths) for result in results):
+        parts.append(Text(f"{SAME_POSITION} the prompt is so short that this depth is the position of another"))
+    return [*parts, *_legend(result["beyond_capacity"] for result in results)]
+
+
+def _marked(result: Mapping[str, Any]) -> str:
+    return f"{result['length']}{BEYOND_MARK if result['beyond_capacity'] else ''}"
+
+
+def _legend(marks: Iterable[bool]) -> list[Text]:
+    return [Text(f"{BEYOND_MARK} past the length that the method is made for")] if any(marks) else []

@@ -41,6 +41,14 @@ class RopeConfigPatch:
     max_position_embeddings: int
 
 
+def _same_target(given: Any, factor: float, geometry: RopeGeometry) -> bool:
+    """Whether two factors mean the same number of tokens; what is no number is left to the field's own check."""
+    try:
+        return geometry.target_length(float(given)) == geometry.target_length(factor)
+    except (ValueError, OverflowError):
+        return True
+
+
 def factor_field() -> Any:
     """Declares the field ``factor``, s = L'/L: required, because it is what is asked for."""
     return Field(ge=1.0, description="extension factor s = L'/L", json_schema_extra={"unit": "1"})
@@ -104,7 +112,7 @@ class ScalingMethod(BaseModel, ABC):
         if "factor" not in cls.model_fields:
             return parameters
         given = parameters.setdefault("factor", factor)
-        if float(given) != factor:
+        if not _same_target(given, factor, geometry):
             raise MethodError(
                 f"{cls.name}: the spec says factor={given}, --factor or --target-length says {factor:g}.",
                 "Give the factor once.",

@@ -44,6 +44,9 @@ CASES = [
         ["rotary_dim", "'x'"],
     ),
     (["inspect", "--geometry", "dim=128"], ["'dim'"]),
+    (["inspect", "--factor", "4"], ["method"]),
+    (["inspect", "builtin:tiny", "--geometry", "rotary_dim=128"], ["not both"]),
+    (["eval-perplexity", "-o", "/dev/null/x.json"], ["/dev/null/x.json"]),
     (["methods", "yrn"], ["yrn", "yarn"]),
 ]
 

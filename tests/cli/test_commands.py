@@ -123,7 +123,13 @@ def test_inspect_a_scaled_config_shows_its_scaling(ropectl: Run, tmp_path: Path)
         "high_freq_factor": 4.0,
         "original_max_position_embeddings": 8192,
     }
-    config = {"hidden_size": 4096, "num_attention_heads": 32, "max_position_embeddings": 131072, "rope_theta": 500000.0}
+    config = {
+        "hidden_size": 4096,
+        "num_attention_heads": 32,
+        "max_position_embeddings": 131072,
+        "rope_theta": 500000.0,
+        "model_type": "llama",
+    }
     (tmp_path / "config.json").write_text(json.dumps({**config, "rope_scaling": block}))
     code, out, _ = ropectl("inspect", str(tmp_path))
     assert code == 0 and "llama3:factor=8" in out and "trained length 8192" in out
@@ -191,6 +197,22 @@ def test_eval_passkey_default_is_ten_trials_a_cell(ropectl: Run) -> None:
     """D19."""
     _, out, _ = ropectl("eval-passkey", "--print-config")
     assert json.loads(out)["trials"] == 10
+
+
+def test_a_factor_decides_the_default_lengths_of_methods_that_follow_the_length(ropectl: Run) -> None:
+    code, out, _ = ropectl(
+        "eval-perplexity", "-m", "dynamic-ntk", "--factor", "4", "--documents", "1", "--format", "json"
+    )
+    assert code == 0 and [p["context_length"] for p in json.loads(out)["points"]] == [256, 512, 1024, 2048]
+
+
+@pytest.mark.parametrize("depths", ["1", "5", "9", "17"])
+def test_eval_passkey_for_people_loses_nothing(ropectl: Run, depths: str) -> None:
+    code, out, _ = ropectl("eval-passkey", "--length", "128,1k", "--depths", depths, "--trials", "1")
+    assert code == 0 and all(len(line) <= 80 for line in out.splitlines())
+    assert "\u2026" not in out and "128" in out and "1024*" in out and "past the length" in out
+    if depths == "17":
+        assert all(f"{k / 16:.0%}" in out for k in range(17)) and "same" not in out.splitlines()[0]
 
 
 def test_config_file_and_flags(ropectl: Run, tmp_path: Path) -> None:

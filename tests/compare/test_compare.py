@@ -11,7 +11,7 @@ import pytest
 from transformers import AutoModelForCausalLM, LlamaForCausalLM
 
 from ropectl.compare import cells
-from ropectl.compare.run import compare_methods
+from ropectl.compare.run import Comparison, compare_methods
 from ropectl.evaluate import setup
 from ropectl.evaluate.api import evaluate_passkey, evaluate_perplexity
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
@@ -156,14 +156,15 @@ def test_other_weights_are_another_model(config: CompareConfig, tmp_path: Path) 
     assert first["rows"][0]["perplexity"] != second["rows"][0]["perplexity"]
 
 
+@pytest.mark.parametrize("failure", [RuntimeError("out of memory"), TypeError("out of memory")])
 def test_a_failing_cell_is_its_own_result(
-    config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
     original = cells.measure_passkey
 
     def failing(model: Any, method: Any, geometry: Any, builder: Any, length: int, *args: Any, **kwargs: Any) -> Any:
         if method.name == "pi" and length == 512:
-            raise RuntimeError("out of memory")
+            raise failure
         return original(model, method, geometry, builder, length, *args, **kwargs)
 
     with monkeypatch.context() as context:
@@ -184,6 +185,22 @@ def test_scaled_checkpoints_are_not_scaled_again(checkpoint: Callable[..., Path]
     )
     code, _, err = ropectl("compare-methods", folder, "-m", "ntk", "--factor", "4", "--no-passkey")
     assert code == 2 and "already scaled: pi:factor=4 over a trained length of 128" in err and "--replace" in err
+    code, _, err = ropectl("compare-methods", folder, "--no-passkey")
+    assert code == 2 and "--replace" in err and "no --method" not in err
+    code, out, _ = ropectl(
+        "compare-methods",
+        folder,
+        "-m",
+        "none",
+        "--no-passkey",
+        "--documents",
+        "1",
+        "-o",
+        folder / "a",
+        "--format",
+        "json",
+    )
+    assert code == 0 and [row["method"] for row in json.loads(out)["rows"]] == ["none", "pi:factor=4"]
     code, out, _ = ropectl(
         "compare-methods", folder, "-m", "ntk", "--factor", "4", "--no-passkey", "--replace", "--documents", "1", "-o", folder / "run", "--format", "json"
     )  # fmt: skip
@@ -191,28 +208,34 @@ def test_scaled_checkpoints_are_not_scaled_again(checkpoint: Callable[..., Path]
 
 
 def test_short_regressions_can_fail_a_run(ropectl: Run, checkpoint: Callable[..., Path], tmp_path: Path) -> None:
-    """D11: --max-short-regression sets the exit code."""
+    """D11: --max-short-regression sets the exit code. The checkpoint's own scaling is the pick's only rival."""
     arguments = [
         "compare-methods",
         checkpoint(),
         "-m",
-        "pi",
-        "--factor",
-        "4",
+        "pi:factor=4",
         "--documents",
-        "1",
-        "--trials",
-        "1",
-        "--depths",
-        "1",
+        "3",
+        "--no-passkey",
+        "--tolerance",
+        "99",
+        "-o",
+        tmp_path / "run",
     ]
-    code, out, err = ropectl(*arguments, "-o", tmp_path / "run")
+    code, out, err = ropectl(*arguments)
     assert code == 0 and "worst up to L" in out and f"Records: {tmp_path / 'run'}" in err
     record = json.loads((tmp_path / "run" / "comparison.json").read_text())
-    delta = next(row["short_delta"] for row in record["rows"] if row["method"] == record["pick"]["method"])
-    assert ropectl(*arguments, "-o", tmp_path / "run", "--max-short-regression", str(max(0, delta) + 0.01))[0] == 0
-    if delta > 0:
-        assert ropectl(*arguments, "-o", tmp_path / "run", "--max-short-regression", str(delta / 2))[0] == 1
+    rows = {row["method"]: row for row in record["rows"]}
+    assert rows["none"]["reach"]["models"] == rows["pi:factor=4"]["reach"]["models"] == 512, (
+        "at this tolerance all qualify"
+    )
+    pick = rows[record["pick"]["method"]]
+    path = tmp_path / "run" / "comparison.json"
+    for delta, limit, expected in ((0.2, 0.1, True), (0.2, 0.3, False), (-0.1, 0.0, False)):
+        pick["short_delta"], record["manifest"]["config"]["max_short_regression"] = delta, limit
+        assert Comparison(record, path.parent, 0).regressed == expected
+    if record["pick"]["method"] == "none":
+        assert ropectl(*arguments, "--max-short-regression", "0")[0] == 0
 
 
 def test_table_fits_and_is_plain_when_piped(ropectl: Run, config: CompareConfig, tmp_path: Path) -> None:

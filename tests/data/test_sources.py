@@ -35,6 +35,21 @@ def test_missing_text_is_refused(source: str) -> None:
         list(open_source(source))
 
 
+def test_hidden_folders_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "index").write_bytes(b"\xff\xfe")
+    (tmp_path / "a.txt").write_text("eins")
+    assert [d.text for d in open_source(str(tmp_path))] == ["eins"]
+
+
+@pytest.mark.parametrize("line", [b'{"text": null}', b'{"text": 5}', b"[1]", b'{"text": "\xff"}'])
+def test_json_lines_without_text_are_refused(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(line)
+    with pytest.raises(DataError):
+        list(open_source(str(path)))
+
+
 def test_binary_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes(b"\xff\xfe\x00")

@@ -60,6 +60,24 @@ def test_bos_counts_as_a_token_and_stands_once() -> None:
     assert chosen.documents[0].window_to_end(100, 1) == ids
 
 
+@pytest.mark.parametrize("characters", [10, 5000, 30_000])
+def test_long_texts_are_tokenized_no_further_than_needed(tokenizer: Any, characters: int) -> None:
+    """The first tokens are those of the whole text, whatever the length of a token."""
+    text = ("def f(x):\n    return x + 1\n" * 3000)[:characters] + " " * 40_000 + "end"
+    seen: list[int] = []
+
+    class Watched:
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            seen.append(len(text))
+            return list(tokenizer.encode(text, add_special_tokens=add_special_tokens))
+
+    expected = tokenizer.encode(text, add_special_tokens=False)
+    for length in (2, 100, 1000):
+        chosen = select_documents([Document("d", text)], Watched(), None, [length], limit=1)
+        assert chosen.documents[0].input_ids == expected[:length]
+    assert min(seen) < len(text)
+
+
 def test_shorter_lengths_decide_where_no_document_is_long_enough() -> None:
     chosen = select_documents(texts(50, 120, 99), Characters(), None, [40, 100, 1000], limit=9)
     assert chosen.length == 100 and len(chosen.documents) == 1 and chosen.longest == 120

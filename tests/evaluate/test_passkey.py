@@ -72,7 +72,11 @@ def test_record_says_what_was_asked(model: LlamaForCausalLM, geometry: RopeGeome
     for cell in measured.depths:
         assert cell.prompt_tokens + cell.answer_tokens == cell.length == 256
         assert cell.trials == 10 and cell.ci_high > 0
-    assert measured.beyond_capacity
+    assert not measured.beyond_capacity
+    again = measure_passkey(
+        model, parse_method("none"), geometry, PasskeyPromptBuilder(tokenizer, 0), 256, [0.0, 1.0], 10, capacity=128
+    )
+    assert again.beyond_capacity and again.correct == measured.correct
 
 
 @pytest.mark.parametrize("options", [{"max_batch_tokens": 128}, {"max_batch_tokens": 700}, {"prefill_chunk": 40}])
@@ -83,6 +87,14 @@ def test_batches_do_not_change_the_result(
     plain = measure_passkey(model, method, geometry, builder, 128, [0.5], 7)
     other = measure_passkey(model, method, geometry, builder, 128, [0.5], 7, **options)
     assert other.correct == plain.correct and other.answer_logprob == pytest.approx(plain.answer_logprob, rel=1e-5)
+
+
+def test_no_trial_counts_twice(model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any) -> None:
+    """In a short prompt depths 0 and 25 %, 75 and 100 % are one position each: the same prompts."""
+    builder = PasskeyPromptBuilder(tokenizer, 0)
+    measured = measure_passkey(model, parse_method("none"), geometry, builder, 128, [0.0, 0.25, 0.5, 0.75, 1.0], 5)
+    assert [cell.depth for cell in measured.depths] == [0.0, 0.5, 0.75] and measured.trials == 15
+    assert len({cell.needle_position for cell in measured.depths}) == 3
 
 
 def test_repeats_are_bit_equal_whatever_ran_between(

@@ -65,6 +65,11 @@ def test_models_that_cap_their_logits_are_scored_by_their_own(ids: torch.Tensor)
     scorer = Scorer.of(model)
     assert not scorer.reads_hidden
     torch.testing.assert_close(scorer.token_nll(ids), plain_nll(model, ids), atol=CHUNKED, rtol=0)
+    widest = []
+    model.lm_head.register_forward_hook(lambda _m, _a, out: widest.append(out.shape[1]))
+    small = Scorer(model, prefill_chunk=50, reads_hidden=False)
+    torch.testing.assert_close(small.last_nll(ids, 6), plain_nll(model, ids)[:, -6:], atol=CHUNKED, rtol=0)
+    assert widest[:4] == [1, 1, 1, 49], "chunks before the wanted tokens compute no logits but one"
 
 
 def test_a_large_vocabulary_loses_no_digits() -> None:

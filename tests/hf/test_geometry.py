@@ -8,8 +8,9 @@ import pytest
 from transformers import LlamaConfig
 
 from ropectl.errors import ConfigError, MethodError, UnsupportedModelError
-from ropectl.hf.geometry import describe_rope, is_self_contained
+from ropectl.hf.geometry import check_dialects, describe_rope, is_self_contained
 from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.registry import parse_method as method_from
 
 BASE = {"hidden_size": 4096, "num_attention_heads": 32, "max_position_embeddings": 131_072, "rope_theta": 500_000.0}
 LLAMA31 = {
@@ -80,7 +81,14 @@ def test_contradicting_types_are_refused_with_both_values() -> None:
 @pytest.mark.parametrize("kind", ["linear", "dynamic", "yarn", "llama3"])
 def test_impossible_factors_in_a_config_are_refused(kind: str, factor: Any) -> None:
     """A04: transformers warns about these at most."""
+    if kind == "yarn" and factor is None:
+        return  # derived from the lengths, as in transformers; tested below
     block = {**LLAMA31, "rope_type": kind, "factor": factor}
+    for changed in (block, {key: value for key, value in block.items() if key != "original_max_position_embeddings"}):
+        if kind in ("yarn", "llama3") and changed is not block:
+            continue  # without the trained length these are refused for that
+        with pytest.raises(MethodError, match="factor"):
+            describe_rope(config(rope_scaling=changed))
     with pytest.raises(MethodError, match="factor"):
         describe_rope(config(rope_scaling=block))
 
@@ -129,6 +137,61 @@ def test_linear_without_trained_length_is_derived_and_said() -> None:
     found = describe_rope(config(max_position_embeddings=16_384, rope_scaling={"type": "linear", "factor": 4.0}))
     assert found.geometry.original_max_position_embeddings == 4096
     assert "16384" in found.warnings[0] and "4096" in found.warnings[0]
+
+
+@pytest.mark.parametrize("kind", ["yarn", "longrope"])
+def test_a_missing_factor_is_the_ratio_of_the_lengths(kind: str) -> None:
+    """Phi-3 leaves it out; transformers derives it."""
+    lists = {"short_factor": [1.0] * 64, "long_factor": [2.0] * 64} if kind == "longrope" else {}
+    block = {"rope_type": kind, "original_max_position_embeddings": 4096, **lists}
+    method = describe_rope(config(rope_scaling=block)).method
+    assert method.factor == 32.0
+    if kind == "longrope":
+        assert method.frequencies(describe_rope(config(rope_scaling=block)).geometry).attention_factor == pytest.approx(
+            1.190238, abs=1e-6
+        )
+
+
+def test_dynamic_scaling_starts_where_transformers_starts_it() -> None:
+    """A12: the original length beside ``dynamic`` is read by nobody; a raised length switches it off."""
+    block = {"rope_type": "dynamic", "factor": 2.0, "original_max_position_embeddings": 128}
+    found = describe_rope(config(max_position_embeddings=512, rope_scaling=block))
+    assert found.geometry.original_max_position_embeddings == 512
+    assert "128" in found.warnings[0] and "512" in found.warnings[0]
+
+
+def test_the_declared_length_is_what_a_scaled_checkpoint_is_made_for() -> None:
+    """Llama 3.1: factor 8 over 8192, but 131072 declared."""
+    found = describe_rope(config(rope_scaling=LLAMA31))
+    assert found.capacity(found.method) == 131_072
+    assert found.capacity(method_from("yarn:factor=4")) == 32_768 and found.capacity(method_from("dynamic-ntk")) is None
+
+
+def test_blocks_that_disagree_are_refused() -> None:
+    """A07: rope_scaling wins in transformers, and the base of the other block is lost without a word."""
+    lost = {
+        "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500_000.0},
+        "rope_scaling": {"type": "linear", "factor": 2.0},
+    }
+    bare = {key: value for key, value in BASE.items() if key != "rope_theta"}
+    with pytest.raises(ConfigError, match="500000"):
+        check_dialects({**bare, **lost})
+    check_dialects({**BASE, **lost})
+    with pytest.raises(ConfigError, match="contradicts itself"):
+        check_dialects({**BASE, **lost, "rope_scaling": {"type": "linear", "factor": 4.0}})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"qk_rope_head_dim": 64},
+        {"rope_parameters": {"rope_theta": 1e4, "llama_4_scaling_beta": 0.1}},
+        {"model_type": "phimoe"},
+    ],
+)
+def test_families_that_read_the_block_twice_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedModelError, match="not supported yet"):
+        describe_rope(config(**changes))
 
 
 def test_top_level_trained_length_wins_as_in_transformers() -> None:

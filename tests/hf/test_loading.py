@@ -12,7 +12,7 @@ import torch
 from ropectl.errors import ConfigError, PatchError
 from ropectl.hf import loading
 from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer, read_config, resolve_device
-from ropectl.hf.patch import rotary_module
+from ropectl.hf.patch import apply_rope, rotary_module
 from tests.conftest import make_model
 
 SCALED = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10_000.0, "original_max_position_embeddings": 128}
@@ -57,10 +57,10 @@ def test_garbage_after_loading_stops_everything(
     """B18: whatever the load path leaves in the buffer is compared with the config."""
     from transformers import AutoModelForCausalLM
 
-    def spoilt(*args: object, **kwargs: object) -> torch.nn.Module:
+    def spoilt(*args: object, **kwargs: object) -> tuple[torch.nn.Module, dict[str, object]]:
         model = make_model()
         rotary_module(model).inv_freq[3] = 6.9e-18
-        return model
+        return model, {}
 
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", spoilt)
     with pytest.raises(PatchError, match="Rotary pair 3"):
@@ -155,7 +155,36 @@ def test_hub_ids_are_resolved_by_the_hub_client(
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     source = read_config("org/model", revision="v1")
     assert asked == [("org/model", "config.json", "v1")] and source.location == "org/model" and source.revision == "v1"
+    assert source.commit == folder.name, "the cache keeps each commit in a folder of its name"
     assert source.rope.geometry.original_max_position_embeddings == 128
+
+
+@pytest.mark.parametrize("kind", ["absent", "shape"])
+def test_incomplete_weights_are_refused(checkpoint: Callable[..., Path], kind: str) -> None:
+    """transformers fills them with random numbers and only logs it."""
+    from safetensors.torch import load_file, save_file
+
+    folder = checkpoint()
+    weights = load_file(folder / "model.safetensors")
+    if kind == "absent":
+        del weights["lm_head.weight"]
+    else:
+        weights["model.norm.weight"] = torch.ones(7)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ConfigError, match=r"lm_head\.weight|model\.norm\.weight|norm"):
+        load_model(read_config(str(folder)), LoadOptions(device="cpu"))
+
+
+def test_the_trained_length_can_be_said(checkpoint: Callable[..., Path]) -> None:
+    """What the hint asks for works: the model loads, and the method is applied with the length that was said."""
+    block = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10_000.0}
+    folder = checkpoint(rope_parameters=block, max_position_embeddings=512)
+    with pytest.raises(ConfigError, match="--original-length"):
+        read_config(str(folder))
+    source = read_config(str(folder), original_length=128)
+    model = load_model(source, LoadOptions(device="cpu"))
+    with apply_rope(model, source.rope.method, geometry=source.rope.geometry) as report:
+        assert report.patch.rope_parameters["original_max_position_embeddings"] == 128
 
 
 def test_unreachable_hub_is_one_message() -> None:

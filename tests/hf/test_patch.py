@@ -60,6 +60,23 @@ def test_equals_a_model_built_from_the_same_config(model: LlamaForCausalLM, geom
         assert torch.equal(model(IDS).logits, fresh(IDS).logits)
 
 
+@pytest.mark.parametrize(
+    "first", ["pi:factor=4", "ntk:factor=4", "yarn:factor=4", "dynamic-yarn", "abf:rope_theta=1e6"]
+)
+def test_a_second_patch_takes_the_place_of_the_first(
+    model: LlamaForCausalLM, geometry: RopeGeometry, first: str
+) -> None:
+    """Never stacked: the config of a patched model describes the patch, not what the model was trained with."""
+    before, second = state_of(model), parse_method("yarn:factor=2")
+    outer = apply_rope(model, parse_method(first), seq_len=300)
+    with apply_rope(model, second) as report:
+        assert report.geometry == geometry
+        verify_rope(model, second.frequencies(geometry))
+    verify_rope(model, outer.frequencies)
+    outer.undo()
+    assert same_state(before, state_of(model)) and not hasattr(rotary_module(model), "_ropectl_geometry")
+
+
 def test_patches_can_be_nested(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
     before = state_of(model)
     with apply_rope(model, parse_method("yarn:factor=4"), geometry=geometry) as outer:
@@ -194,6 +211,16 @@ def test_tables_are_rebuilt_on_the_device_they_were_on(model: LlamaForCausalLM) 
     module = rotary_module(model).to("meta")
     patch._rebuild(module, model.config)
     assert {buffer.device.type for buffer in module.buffers()} == {"meta"}
+
+
+def test_rounding_of_transformers_is_no_error() -> None:
+    """The float32 arithmetic of its llama3 is off by 6e-6 here: the method is applied all the same."""
+    geometry = RopeGeometry(80, 500_000.0, 32_768)
+    heads = {"hidden_size": 80, "num_attention_heads": 1, "num_key_value_heads": 1}
+    model = make_model(
+        **heads, max_position_embeddings=32_768, rope_parameters={"rope_type": "default", "rope_theta": 500_000.0}
+    )
+    apply_rope(model, parse_method("llama3:factor=128"), geometry=geometry)
 
 
 def test_models_without_rotary_embedding_are_refused() -> None:

@@ -25,10 +25,12 @@ def record(lengths: list[int], methods: list[str]) -> dict[str, Any]:
     def found(length: int, correct: int) -> dict[str, Any]:
         return {"length": length, "correct": correct, "trials": 25, "beyond_capacity": False}
 
+    tail = [{"context_length": 4096, "num_documents": 3}]
     rows = [
         {
             "method": method,
             "perplexity": [point(length, 3.14159 * (i + 1) * (j + 1) ** 4) for j, length in enumerate(lengths)],
+            "tail": tail,
             "passkey": [found(length, 25 - i) for length in lengths],
             "reach": {"computes": 8192, "models": 0, "uses": None},
             "short_delta": 0.0123 * i,
@@ -56,6 +58,7 @@ def test_every_number_is_there(num_lengths: int) -> None:
 def test_the_trained_length_and_what_lies_beyond_are_marked() -> None:
     text = render(record([4096, 16_384], ["none"]))
     assert "4k (L)" in text and "50.27*" in text and "past the length" in text
+    assert "few documents (3" in text
 
 
 def test_failures_and_missing_numbers_are_shown() -> None:

@@ -114,17 +114,31 @@ def test_every_pair_lies_between_trained_and_interpolated(
     assert all(left <= right * (1 + 1e-9) for left, right in itertools.pairwise(divisors))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("value", ["0.5", "-2", "0", "nan", "inf", "x"])
-def test_impossible_numbers_are_refused_by_name(name: str, value: str) -> None:
-    """A04: every numeric parameter rejects what it cannot work with, naming parameter and value."""
+def numeric_parameters() -> list[tuple[str, str]]:
+    """Every parameter of every method that is a number or a list of numbers."""
+    kinds = all_methods().items()
+    return [
+        (name, field)
+        for name, kind in kinds
+        for field, info in kind.model_fields.items()
+        if info.annotation is not bool
+    ]
+
+
+@pytest.mark.parametrize(("name", "parameter"), numeric_parameters(), ids="-".join)
+@pytest.mark.parametrize("value", ["-2", "0", "nan", "inf", "x"])
+def test_impossible_numbers_are_refused_by_name(name: str, parameter: str, value: str) -> None:
+    """A04: naming the parameter and what is wrong with it."""
     kind = all_methods()[name]
     needed = example(name, 4.0).model_dump(exclude_none=True)
-    for parameter, field in kind.model_fields.items():
-        if field.annotation is bool or "factor" not in parameter or parameter.endswith(("long_factor", "short_factor")):
-            continue
-        if value == "0.5" and not any(getattr(rule, "ge", None) == 1 for rule in field.metadata):
-            continue  # a half is fine where only positive numbers are asked for
-        with pytest.raises(MethodError) as caught:
-            kind.create({**needed, parameter: value})
-        assert parameter in caught.value.message and value in caught.value.message
+    wrong = [value] * GEOMETRY.num_pairs if parameter.endswith(("long_factor", "short_factor")) else value
+    with pytest.raises(MethodError) as caught:
+        kind.create({**needed, parameter: wrong})
+    assert parameter in caught.value.message and value in caught.value.message
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "factor" in all_methods()[name].model_fields])
+def test_factors_below_one_are_refused(name: str) -> None:
+    needed = example(name, 4.0).model_dump(exclude_none=True)
+    with pytest.raises(MethodError, match=r"factor = 0\.5.*at least 1"):
+        all_methods()[name].create({**needed, "factor": 0.5})

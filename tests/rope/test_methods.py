@@ -201,6 +201,10 @@ def test_contradicting_factors_are_refused() -> None:
     with pytest.raises(MethodError, match="factor=8"):
         parse_method("yarn:factor=8", 4.0, LLAMA2)
     assert parse_method("yarn:factor=4", 4.0, LLAMA2) == parse_method("yarn:factor=4")
+    rounded = round(3.3 * 4096) / 4096
+    assert str(parse_method("yarn:factor=3.3", rounded, LLAMA2)) == "yarn:factor=3.3", "the same number of tokens"
+    with pytest.raises(MethodError, match="factor = x"):
+        parse_method("yarn:factor=x", 4.0, LLAMA2)
 
 
 def test_a_factor_leaves_dynamic_methods_alone() -> None:

@@ -49,10 +49,10 @@ def eval_passkey(
         output.print_json(settings.model_dump(mode="json"))
         return
     from ropectl.evaluate.api import evaluate_passkey
-    from ropectl.report.tables import passkey_table
+    from ropectl.report.tables import passkey_parts
 
     output.check_new(out, overwrite)
     output.quiet_libraries()
     with output.ProgressReporter() as reporter:
         record = evaluate_passkey(settings, reporter)
-    output.present(record, passkey_table, out, format is options.Format.json)
+    output.present(record, passkey_parts, out, format is options.Format.json)

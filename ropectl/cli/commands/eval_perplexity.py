@@ -53,10 +53,10 @@ def eval_perplexity(
         output.print_json(settings.model_dump(mode="json"))
         return
     from ropectl.evaluate.api import evaluate_perplexity
-    from ropectl.report.tables import perplexity_table
+    from ropectl.report.tables import perplexity_parts
 
     output.check_new(out, overwrite)
     output.quiet_libraries()
     with output.ProgressReporter() as reporter:
         record = evaluate_perplexity(settings, reporter)
-    output.present(record, perplexity_table, out, format is options.Format.json)
+    output.present(record, perplexity_parts, out, format is options.Format.json)

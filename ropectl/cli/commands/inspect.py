@@ -27,6 +27,7 @@ def inspect(
     replace: options.Replace = None,
     revision: options.Revision = None,
     original_length: options.OriginalLength = None,
+    trust_remote_code: options.TrustRemoteCode = None,
     format: options.OutputFormat = options.Format.human,
 ) -> None:
     """Show what the rotary embedding of a model, or of plain numbers, computes. No weights are loaded.
@@ -35,6 +36,7 @@ def inspect(
     """
     given = locals()  # the options are the settings, under the same names
     from ropectl.cli import output
+    from ropectl.errors import ConfigError
     from ropectl.evaluate.config import ModelConfig
     from ropectl.evaluate.setup import Setup, resolve_factor
     from ropectl.lengths import parse_length
@@ -43,6 +45,12 @@ def inspect(
     from ropectl.rope.inspection import inspect_rope
     from ropectl.rope.registry import parse_method
 
+    if geometry is not None and model is not None:
+        raise ConfigError("inspect takes a model or --geometry, not both.")
+    if method is None and (factor is not None or target_length is not None):
+        raise ConfigError(
+            "--factor and --target-length need a method to apply them to.", "Type for example: -m yarn --factor 4"
+        )
     length = parse_length(seq_len) if seq_len else None
     settings = options.resolve_config(ModelConfig, None, given)
     if geometry is not None:
