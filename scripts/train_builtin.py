@@ -66,6 +66,11 @@ class Recipe:
     clip: float = 1.0
 
 
+def training_texts() -> list[str]:
+    """The tuning side, in path order."""
+    return [document.text for document in sorted(stdlib_documents(held_out=False), key=lambda document: document.name)]
+
+
 def train_tokenizer(recipe: Recipe) -> PreTrainedTokenizerFast:
     """Byte-level BPE over the tuning side and the passkey wording; every digit is its own token."""
     tokenizer = Tokenizer(models.BPE())
@@ -80,7 +85,7 @@ def train_tokenizer(recipe: Recipe) -> PreTrainedTokenizerFast:
         show_progress=False,
     )
     wording = TASK + NEEDLE + QUESTION + " ".join(FILLER)
-    texts = [document.text for document in stdlib_documents(held_out=False)] + [wording] * 400
+    texts = training_texts() + [wording] * 400
     tokenizer.train_from_iterator(texts, trainer)
     bos_id = tokenizer.token_to_id(BOS)
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -100,8 +105,7 @@ class Batches:
     def __init__(self, recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> None:
         self._recipe = recipe
         self._tokenizer = tokenizer
-        texts = [document.text for document in stdlib_documents(held_out=False)]
-        self._documents = tokenizer(texts, add_special_tokens=False).input_ids
+        self._documents = tokenizer(training_texts(), add_special_tokens=False).input_ids
         self.num_tokens = sum(map(len, self._documents))
 
     def batch(self, step: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -46,10 +46,14 @@ EXCLUDED_PREFIXES = ("_sysconfigdata", "config-")
 MIN_MODULES = 50
 
 
+def module_hash(module_path: str) -> int:
+    """Returns the first eight bytes of the SHA-256 of a module's POSIX path inside the library, big-endian."""
+    return int.from_bytes(hashlib.sha256(module_path.encode()).digest()[:8], "big")
+
+
 def is_held_out(module_path: str) -> bool:
     """Returns whether the module at this POSIX path inside the library is held out from training."""
-    digest = hashlib.sha256(module_path.encode()).digest()
-    return int.from_bytes(digest[:8], "big") % HELD_OUT_SHARE == 0
+    return module_hash(module_path) % HELD_OUT_SHARE == 0
 
 
 def module_paths(root: Path | None = None) -> list[str]:
@@ -87,7 +91,10 @@ def _walk(root: Path, folder: Path) -> Iterator[Path]:
 
 
 def stdlib_documents(held_out: bool, root: Path | None = None) -> Iterator[Document]:
-    """Yields the modules of one side of the split, one document per module, in path order.
+    """Yields the modules of one side of the split, one document per module.
+
+    They come in the order of their hashes: the first few are then a mixture of all packages, and the
+    same few everywhere.
 
     Args:
         held_out: True for the evaluation side (``builtin:stdlib``), False for the tuning side
@@ -98,7 +105,7 @@ def stdlib_documents(held_out: bool, root: Path | None = None) -> Iterator[Docum
         DataError: If the sources are not there.
     """
     root = root or Path(sysconfig.get_path("stdlib"))
-    for path in module_paths(root):
+    for path in sorted(module_paths(root), key=module_hash):
         if is_held_out(path) == held_out:
             with tokenize.open(root / path) as file:  # honours the module's own encoding cookie
                 yield Document(name=path, text=file.read())

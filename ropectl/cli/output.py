@@ -54,6 +54,8 @@ def warn(text: str) -> None:
 
 def quiet_libraries() -> None:
     """Keeps what concerns libraries, not the user, off the screen."""
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -77,6 +79,7 @@ class ProgressReporter:
         )
         self._progress = Progress(*columns, console=self._console, transient=True, disable=not self._live)
         self._task: Any = None
+        self._method = ""
 
     def __enter__(self) -> ProgressReporter:
         self._progress.start()
@@ -93,12 +96,13 @@ class ProgressReporter:
         """Sets how many tokens are to come."""
         self._task = self._progress.add_task("measuring", total=total_tokens, rate="")
 
-    def cell(self, text: str) -> None:
-        """Names what is measured next."""
+    def cell(self, method: str, part: str) -> None:
+        """Names what is measured next; in a log, once for each method."""
         if self._live:
-            self._progress.update(self._task, description=text)
-        else:
-            self._console.print(text, markup=False, soft_wrap=True)
+            self._progress.update(self._task, description=f"{method} {part}")
+        elif method != self._method:
+            self._console.print(f"measuring {method}", markup=False, soft_wrap=True)
+        self._method = method
 
     def advance(self, tokens: int) -> None:
         """Counts tokens that went through the model."""

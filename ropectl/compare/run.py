@@ -125,7 +125,7 @@ def _measure(cells: Sequence[Cell], folder: RunFolder, setup: Setup, reporter: R
         model = setup.model
         reporter.start(sum(cell.tokens for cell in missing))
         for cell in missing:
-            reporter.cell(f"{cell.method} {cell.kind} {cell.length}")
+            reporter.cell(cell.method, f"{cell.kind} {cell.length}")
             finished[id(cell)] = folder.write_cell(cell.settings, _outcome(cell, model, reporter.advance))
     return [record for record in (finished[id(cell)] for cell in cells) if record is not None]
 

@@ -57,7 +57,7 @@ def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Report
         reporter.note(note)
     model = setup.model
     reporter.start(_tokens(config.protocol, method, [n for n in lengths if n <= documents.length], documents))
-    reporter.cell(f"{method} {config.protocol}")
+    reporter.cell(str(method), config.protocol)
     if config.protocol == "tail":
         points = measure_tail(model, method, setup.geometry, documents, lengths, num_targets, **passes)
     else:
@@ -100,7 +100,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
     reporter.start(sum(lengths) * len(depths) * config.trials)
     results = []
     for length in lengths:
-        reporter.cell(f"{method} passkey {length}")
+        reporter.cell(str(method), f"passkey {length}")
         measured = measure_passkey(
             model, method, setup.geometry, builder, length, depths, config.trials,
             capacity=setup.source.rope.capacity(method), prefill_chunk=config.prefill_chunk, progress=reporter.advance,

@@ -15,8 +15,8 @@ class Reporter(Protocol):
     def start(self, total_tokens: int) -> None:
         """Measuring begins, with this many tokens to come."""
 
-    def cell(self, text: str) -> None:
-        """The next part begins."""
+    def cell(self, method: str, part: str) -> None:
+        """The next part of the measurements of a method begins."""
 
     def advance(self, tokens: int) -> None:
         """Tokens went through the model."""
@@ -35,7 +35,7 @@ class SilentReporter:
     def start(self, total_tokens: int) -> None:
         """Ignores it."""
 
-    def cell(self, text: str) -> None:
+    def cell(self, method: str, part: str) -> None:
         """Ignores it."""
 
     def advance(self, tokens: int) -> None:

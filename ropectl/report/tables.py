@@ -21,6 +21,7 @@ METHOD_WIDTH = 24
 
 NOT_AVAILABLE = "n/a"
 BEYOND_MARK = "*"
+NONE_MARK = "-"
 SAME_POSITION = "-"
 
 
@@ -67,6 +68,8 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
             parts.append(_passkey_table(rows, names, group, trained))
     parts.append(_reach_table(rows, names))
     parts.extend(_legend(point["beyond_capacity"] for row in rows for point in row["perplexity"]))
+    if any(0 in (row["reach"]["models"], row["reach"]["uses"]) for row in rows):
+        parts.append(Text(f"{NONE_MARK} at no evaluated length"))
     num_documents = max((point["num_documents"] for row in rows for point in row["tail"]), default=0)
     if 0 < num_documents < FEW_DOCUMENTS:
         parts.append(Text(f"models: judged on few documents ({num_documents}, at least {FEW_DOCUMENTS} wanted)"))
@@ -154,7 +157,9 @@ def _reach_table(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) ->
     for row in rows:
         reach = row["reach"]
         computes = "unlimited" if reach["computes"] is None else str(reach["computes"])
-        measured = [NOT_AVAILABLE if reach[sense] is None else str(reach[sense] or "-") for sense in ("models", "uses")]
+        measured = [
+            NOT_AVAILABLE if reach[sense] is None else str(reach[sense] or NONE_MARK) for sense in ("models", "uses")
+        ]
         table.add_row(names[row["method"]], computes, *measured, f"{row['seconds']:.1f}")
     return table
 
