@@ -50,7 +50,7 @@ def rotary_module(model: nn.Module) -> Any:
     for name, module in model.named_modules():
         if "RotaryEmbedding" not in type(module).__name__ or any(part in name for part in NON_TEXT_PARTS):
             continue
-        if any(buffer.endswith("original_inv_freq") for buffer, _ in module.named_buffers(recurse=False)):
+        if any(attribute.endswith("original_inv_freq") for attribute in (*vars(module), *module._buffers)):
             found[id(module)] = (name, module)
     kind = type(model).__name__
     if not found:

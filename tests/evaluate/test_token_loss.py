@@ -12,6 +12,7 @@ from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaForCausalLM
 
 from ropectl.evaluate import token_loss
 from ropectl.evaluate.token_loss import Scorer
+from ropectl.hf.cache import cache_name
 from tests.conftest import make_model
 from tests.tolerances import CHUNKED
 
@@ -120,5 +121,6 @@ def test_no_mask_and_no_cache(model: LlamaForCausalLM, ids: torch.Tensor) -> Non
     scorer = Scorer.of(model)
     scorer.token_nll(ids)
     scorer.last_logits(ids, 6)
-    assert seen and all(kwargs["attention_mask"] is None and kwargs["cache"] is None for kwargs in seen)
+    cache = cache_name(model)
+    assert seen and all(kwargs["attention_mask"] is None and kwargs[cache] is None for kwargs in seen)
     assert model.config.use_cache

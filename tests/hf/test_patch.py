@@ -101,7 +101,7 @@ def test_partial_rotary_share_survives(geometry: RopeGeometry) -> None:
     torch.manual_seed(0)
     config = PhiConfig(
         vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
-        max_position_embeddings=128, rope_parameters={"rope_theta": 1e4, "partial_rotary_factor": 0.5},
+        max_position_embeddings=128, rope_parameters={"rope_theta": 1e4, "partial_rotary_factor": 0.5}, pad_token_id=None,
     )  # fmt: skip
     model = PhiForCausalLM(config).eval()
     assert describe_rope(model.config.to_dict()).geometry.rotary_dim == 16
