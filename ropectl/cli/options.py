@@ -28,7 +28,7 @@ _MODEL, _SCALING, _TEXT, _RUN = "Model", "Scaling", "Measurement", "Run"
 
 Model = Annotated[
     str | None,
-    typer.Argument(metavar="[MODEL]", help="Folder, hub id, .gguf file or builtin:tiny (default).", show_default=False),
+    typer.Argument(metavar="MODEL", help="Folder, hub id, .gguf file or builtin:tiny (default).", show_default=False),
 ]
 Revision = Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.", rich_help_panel=_MODEL)]
 OriginalLength = Annotated[
@@ -112,7 +112,12 @@ Depths = Annotated[
     int | None,
     typer.Option(metavar="N", help="Needle depths, evenly spaced over [0, 1] (default 5).", rich_help_panel=_TEXT),
 ]
-Trials = Annotated[int | None, typer.Option(metavar="N", help="Prompts per length and depth.", rich_help_panel=_TEXT)]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Prompts per length and depth (default 5; eval-passkey: 10).", rich_help_panel=_TEXT
+    ),
+]
 Distractors = Annotated[
     int | None,
     typer.Option(metavar="N", help="Other labelled keys in the haystack (default 0).", rich_help_panel=_TEXT),

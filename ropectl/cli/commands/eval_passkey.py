@@ -33,8 +33,8 @@ def eval_passkey(
 ) -> None:
     """Measure passkey retrieval by length and depth: a number is hidden in filler text and asked for at the end.
 
-    Retrieval of a single number is easy; it shows that a distance is used at all, not that a long text is
-    understood. For a harder task add --distractors 3.
+    A single number is easy to retrieve: it shows that a distance is used at all.
+    It does not show that a long text is understood. Harder: --distractors 3.
 
     Example: ropectl eval-passkey ./my-model -m yarn --factor 4 --length 2k..16k
     """

@@ -10,9 +10,7 @@ from ropectl.cli import options
 
 
 def methods(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One method, in full.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One method, in full.", show_default=False)] = None,
     format: options.OutputFormat = options.Format.human,
 ) -> None:
     """List the scaling methods, or explain one: formula, parameters with units and defaults, reference.
