@@ -55,11 +55,12 @@ def warn(text: str) -> None:
 def quiet_libraries() -> None:
     """Keeps what concerns libraries, not the user, off the screen."""
     if not sys.stderr.isatty():
-        os.environ.setdefault("TQDM_DISABLE", "1")
+        os.environ.setdefault("TQDM_DISABLE", "1")  # read when tqdm is first imported, by transformers
     from transformers.utils import logging
 
     logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    if not sys.stderr.isatty():
+        logging.disable_progress_bar()
 
 
 class ProgressReporter:
@@ -82,7 +83,6 @@ class ProgressReporter:
         self._method = ""
 
     def __enter__(self) -> ProgressReporter:
-        self._progress.start()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -94,6 +94,7 @@ class ProgressReporter:
 
     def start(self, total_tokens: int) -> None:
         """Sets how many tokens are to come."""
+        self._progress.start()  # not before: until here the bars of loading weights have the screen
         self._task = self._progress.add_task("measuring", total=total_tokens, rate="")
 
     def cell(self, method: str, part: str) -> None:

@@ -11,6 +11,7 @@ from ropectl.errors import ConfigError, MethodError, UnsupportedModelError
 from ropectl.hf.geometry import check_dialects, describe_rope, is_self_contained
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method as method_from
+from tests.rope.test_contract import example
 
 BASE = {"hidden_size": 4096, "num_attention_heads": 32, "max_position_embeddings": 131_072, "rope_theta": 500_000.0}
 LLAMA31 = {
@@ -137,6 +138,22 @@ def test_linear_without_trained_length_is_derived_and_said() -> None:
     found = describe_rope(config(max_position_embeddings=16_384, rope_scaling={"type": "linear", "factor": 4.0}))
     assert found.geometry.original_max_position_embeddings == 4096
     assert "16384" in found.warnings[0] and "4096" in found.warnings[0]
+
+
+@pytest.mark.parametrize("name", ["none", "ntk-by-parts", "yarn", "llama3", "longrope", "dynamic-ntk"])
+@pytest.mark.parametrize("dialect", ["v4", "v5"])
+def test_what_a_method_writes_is_read_back(name: str, dialect: str) -> None:
+    geometry = RopeGeometry(128, 500_000.0, 8192)
+    method = example(name, 4.0, geometry)
+    patch = method.native_config(geometry)
+    assert patch is not None
+    block = {key: value for key, value in patch.rope_parameters.items() if key != "rope_theta"}
+    written = config(max_position_embeddings=patch.max_position_embeddings)
+    written |= {"rope_scaling": block} if dialect == "v4" else {"rope_parameters": patch.rope_parameters}
+    found = describe_rope(written)
+    assert found.geometry == geometry
+    for seq_len in (None, 8192, 20_000):
+        assert found.method.frequencies(geometry, seq_len) == method.frequencies(geometry, seq_len)
 
 
 @pytest.mark.parametrize("kind", ["yarn", "longrope"])
