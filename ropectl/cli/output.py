@@ -53,14 +53,10 @@ def warn(text: str) -> None:
 
 
 def quiet_libraries() -> None:
-    """Keeps what concerns libraries, not the user, off the screen."""
+    """Keeps what concerns libraries, not the user, off the screen. To be called before they are imported."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     if not sys.stderr.isatty():
-        os.environ.setdefault("TQDM_DISABLE", "1")  # read when tqdm is first imported, by transformers
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    if not sys.stderr.isatty():
-        logging.disable_progress_bar()
+        os.environ.setdefault("TQDM_DISABLE", "1")
 
 
 class ProgressReporter:
