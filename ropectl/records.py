@@ -13,6 +13,10 @@ SCHEMA_VERSION = 1
 FEW_DOCUMENTS = 8
 
 
+#: Fewer passkey trials at a length give no verdict.
+MIN_TRIALS = 20
+
+
 @dataclass(frozen=True)
 class PerplexityPoint:
     """Perplexity at one context length.

@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import sys
+import tempfile
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -71,6 +72,22 @@ def write_json(path: Path, value: Any) -> None:
         ) from None
 
 
+def check_writable(folder: Path) -> None:
+    """Checks that files can be made in a folder, or in the nearest one above it that exists; leaves nothing there.
+
+    Raises:
+        ConfigError: If they cannot.
+    """
+    nearest = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot write to {folder}: {error.strerror or error}.", "Choose another place: --out PATH"
+        ) from None
+
+
 class RunFolder:
     """The folder of one run.
 
@@ -82,16 +99,6 @@ class RunFolder:
         if path.exists() and not path.is_dir():
             raise ConfigError(f"{path} is a file; a run needs a folder.", "Choose another: --out FOLDER")
         self.path = path
-
-    def prepare(self) -> None:
-        """Makes the folder and checks that records can be written, before anything long begins.
-
-        Raises:
-            ConfigError: If they cannot.
-        """
-        probe = self.path / CELLS_FOLDER / f".probe.{os.getpid()}"
-        write_json(probe, None)
-        probe.unlink()
 
     def cell_path(self, settings: Mapping[str, Any]) -> Path:
         """Returns where the record with these settings belongs."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -23,6 +24,7 @@ from ropectl.errors import RopectlError
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141  # as a program that SIGPIPE ended
 
 _OUT_OF_MEMORY_HINT = "To need less memory: shorter lengths, --prefill-chunk 2048, or --dtype bfloat16."
 
@@ -69,6 +71,8 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 def main() -> None:
     """Runs the command line and exits: 0 done, 1 failed, 2 bad input, 130 interrupted."""
     signal.signal(signal.SIGINT, _interrupt)
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (closed by the caller: >&-)
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     try:
         app()
     except _Interrupted:
@@ -78,7 +82,7 @@ def main() -> None:
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:  # the reader of a pipe left early, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_FAILED)
+        sys.exit(EXIT_BROKEN_PIPE)
     except RopectlError as error:
         if os.environ.get("ROPECTL_DEBUG"):
             raise

@@ -152,6 +152,9 @@ def resolve_config(kind: type[Config], file: Path | None, given: dict[str, Any])
     """
     flags = {name: value for name, value in given.items() if name in kind.model_fields and value is not None}
     settings = {**(_read_yaml(file) if file else {}), **flags}
+    for one, other in (("factor", "target_length"), ("target_length", "factor")):
+        if one in flags and other not in flags:
+            settings.pop(other, None)  # they say the same thing: a flag overrides the file's other way to say it
     return make_config(kind, settings)
 
 
@@ -188,7 +191,8 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
             raise ConfigError(f"There is no setting {name!r} here.", hint) from None
         field = kind.model_fields[name]
         allowed = describe_range(field)
-        detail = f"it must be {allowed}" if allowed else first["msg"]
+        is_bound = first["type"].startswith(("greater_than", "less_than"))
+        detail = f"it must be {allowed}" if is_bound else first["msg"][0].lower() + first["msg"][1:]
         raise ConfigError(
             f"{name.replace('_', '-')} = {settings.get(name)} is not possible: {detail} ({field.description})."
         ) from None
@@ -201,7 +205,7 @@ def _read_yaml(file: Path) -> dict[str, Any]:
 
     try:
         content = yaml.safe_load(file.read_text())
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"Cannot read the config file {file}: {error}") from None
     if content is None:
         return {}

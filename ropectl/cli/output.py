@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-#: Width of tables that are written to a file or a pipe.
+#: Width of tables that are written to a file or a pipe, where COLUMNS does not say another.
 PIPE_WIDTH = 80
 
 
@@ -20,7 +20,8 @@ def stdout_console() -> Console:
     """Returns the console for results; plain text where stdout is not a terminal."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else PIPE_WIDTH
+    return Console(width=width, highlight=False)
 
 
 def stderr_console() -> Console:
@@ -115,6 +116,7 @@ def check_new(path: Path | None, overwrite: bool) -> None:
         ConfigError: If it cannot, or would, and that was not asked for.
     """
     from ropectl.errors import ConfigError
+    from ropectl.runs import check_writable
 
     if path is not None and path.is_dir():
         raise ConfigError(
@@ -123,22 +125,20 @@ def check_new(path: Path | None, overwrite: bool) -> None:
     if path is not None and path.exists() and not overwrite:
         raise ConfigError(f"{path} exists already.", "To replace it: --overwrite")
     if path is not None:
-        nearest = next(parent for parent in path.absolute().parents if parent.exists())
-        if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-            raise ConfigError(f"Cannot write {path}: {nearest} is not a folder that can be written to.")
+        check_writable(path.parent)
 
 
 def present(
     record: dict[str, Any], parts: Callable[[dict[str, Any]], Sequence[RenderableType]], out: Path | None, as_json: bool
 ) -> None:
     """Prints a record, as JSON or as its table, and writes it to a file if one is named."""
-    from ropectl.report.tables import method_text
+    from ropectl.rope.method import short_spec
     from ropectl.runs import write_json
 
     if as_json:
         print_json(record)
     else:
-        print_human(f"{record['model']}, {method_text(record['method'])}", *parts(record))
+        print_human(f"{record['model']}, {short_spec(record['method'])}", *parts(record))
     if out is not None:
         write_json(out, record)
         note(f"Record: {out}")

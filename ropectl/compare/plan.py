@@ -22,7 +22,13 @@ def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMet
     """Returns the methods to compare, the unscaled baseline first, each once; and what to say about them."""
     notes: list[str] = []
     chosen = [setup.method(spec) for spec in config.methods]
-    if not config.methods:
+    existing = setup.source.rope.method
+    if not config.methods and existing.name != "none" and not config.replace:
+        notes.append(
+            f"{setup.source.name} is already scaled: {existing.label} is compared with no scaling. "
+            "To compare every method in its place: --replace."
+        )
+    elif not config.methods:
         for name, kind in all_methods().items():
             missing = kind.missing(kind.fill_factor({}, setup.factor or DEFAULT_FACTOR, setup.geometry))
             if missing:
@@ -31,7 +37,6 @@ def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMet
                 )
             else:
                 chosen.append(setup.method(name))
-    existing = setup.source.rope.method
     methods = list(dict.fromkeys([NoScaling(), existing, *chosen]))
     for method in methods:
         notes.extend(method_notes(method, setup.geometry, seq_len=setup.trained_length))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,11 @@ from ropectl.evaluate.reach import pick_method
 from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.evaluate.setup import Setup
 from ropectl.hf.fingerprint import model_fingerprint
-from ropectl.hf.loading import ModelSource, resolve_device
+from ropectl.hf.loading import resolve_device
+from ropectl.hf.source import ModelSource
 from ropectl.records import SCHEMA_VERSION, MethodRow, to_json
-from ropectl.runs import RunFolder, command_line, content_id, package_versions, write_json
+from ropectl.rope.method import short_spec
+from ropectl.runs import RunFolder, check_writable, command_line, content_id, package_versions, write_json
 
 if TYPE_CHECKING:
     from ropectl.compare.cells import Cell
@@ -86,8 +89,21 @@ def compare_methods(
     records = _measure(cells, folder, setup, reporter)
     rows = method_rows(methods, cells, records, setup.geometry, config)
     record = _document(setup, config, lengths, documents, rows, cells, records, factory.num_targets)
+    _keep_other(folder.path / COMPARISON_FILE, record, reporter)
     write_json(folder.path / COMPARISON_FILE, record)
     return Comparison(record, folder.path, sum("error" in entry for entry in records))
+
+
+def _keep_other(path: Path, record: dict[str, Any], reporter: Reporter) -> None:
+    """Puts an earlier comparison of other settings in the same folder aside, under a name of its own."""
+    try:
+        earlier = json.loads(path.read_text())["manifest"]["config"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if earlier != record["manifest"]["config"]:
+        aside = path.with_name(f"{path.stem}-{content_id(earlier)[:8]}{path.suffix}")
+        path.replace(aside)
+        reporter.note(f"{path} held another comparison; it is now {aside.name}.")
 
 
 def _common_settings(setup: Setup) -> dict[str, Any]:
@@ -121,11 +137,11 @@ def _measure(cells: Sequence[Cell], folder: RunFolder, setup: Setup, reporter: R
     if len(missing) < len(cells):
         reporter.note(f"{len(cells) - len(missing)} of {len(cells)} cells are already in {folder.path}.")
     if missing:
-        folder.prepare()
+        check_writable(folder.path)
         model = setup.model
         reporter.start(sum(cell.tokens for cell in missing))
         for cell in missing:
-            reporter.cell(cell.method, f"{cell.kind} {cell.length}")
+            reporter.cell(short_spec(cell.method), f"{cell.kind} {cell.length}")
             finished[id(cell)] = folder.write_cell(cell.settings, _outcome(cell, model, reporter.advance))
     return [record for record in (finished[id(cell)] for cell in cells) if record is not None]
 

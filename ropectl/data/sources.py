@@ -87,9 +87,10 @@ def _json_lines(path: Path, field: str) -> Iterator[Document]:
                 continue
             try:
                 text = json.loads(line)[field]
-            except UnicodeDecodeError:
+                text.encode()  # a lone surrogate is no text
+            except UnicodeError:
                 raise _not_text(path) from None
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, AttributeError):
                 text = None
             if not isinstance(text, str):
                 raise DataError(

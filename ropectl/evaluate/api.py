@@ -57,7 +57,7 @@ def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Report
         reporter.note(note)
     model = setup.model
     reporter.start(_tokens(config.protocol, method, [n for n in lengths if n <= documents.length], documents))
-    reporter.cell(str(method), config.protocol)
+    reporter.cell(method.label, config.protocol)
     if config.protocol == "tail":
         points = measure_tail(model, method, setup.geometry, documents, lengths, num_targets, **passes)
     else:
@@ -100,7 +100,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
     reporter.start(sum(lengths) * len(depths) * config.trials)
     results = []
     for length in lengths:
-        reporter.cell(str(method), f"passkey {length}")
+        reporter.cell(method.label, f"passkey {length}")
         measured = measure_passkey(
             model, method, setup.geometry, builder, length, depths, config.trials,
             capacity=setup.source.rope.capacity(method), prefill_chunk=config.prefill_chunk, progress=reporter.advance,
@@ -123,13 +123,24 @@ def _method_and_lengths(
         raise ConfigError(
             "--factor and --target-length need a method to apply them to.", "Type for example: -m yarn --factor 4"
         )
+    if spec is None and setup.config.replace:
+        raise ConfigError(
+            "--replace needs a method to put in place of the checkpoint's scaling.",
+            "Type for example: --replace -m none",
+        )
     method = setup.method(spec)
     notes = [*setup.source.rope.warnings, *method_notes(method, setup.geometry, seq_len=setup.trained_length)]
+    if spec is not None and setup.factor is not None and not hasattr(method, "factor") and method.name != "abf":
+        notes.append(
+            f"{method.label} has no extension factor: the one asked for decides only up to which length is measured."
+        )
     chosen = sorted(set(lengths)) or default_lengths(setup.trained_length, setup.target(method))
     limit = setup.source.rope.capacity(method)
     beyond = [str(length) for length in chosen if limit is not None and length > limit]
     if beyond:
-        notes.append(f"Beyond what {method} is made for ({limit} tokens): {', '.join(beyond)}. Measured, and marked.")
+        notes.append(
+            f"Beyond what {method.label} is made for ({limit} tokens): {', '.join(beyond)}. Measured, and marked."
+        )
     return method, chosen, notes
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ropectl.evaluate.statistics import bootstrap_upper
-from ropectl.records import MethodRow, PasskeyLength, PerplexityPoint, Pick
-
-#: Fewer trials at a length give no verdict.
-MIN_TRIALS = 20
+from ropectl.records import MIN_TRIALS, MethodRow, PasskeyLength, PerplexityPoint, Pick
 
 
 def models_length(points: Sequence[PerplexityPoint], baseline: PerplexityPoint | None, tolerance: float) -> int | None:

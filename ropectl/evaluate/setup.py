@@ -10,7 +10,8 @@ from ropectl.data.sources import open_source
 from ropectl.data.tokens import DocumentSet, bos_token, select_documents
 from ropectl.errors import ConfigError, DataError, MethodError
 from ropectl.evaluate.config import ModelConfig, TextConfig
-from ropectl.hf.loading import LoadOptions, ModelSource, load_model, load_tokenizer, read_config
+from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer
+from ropectl.hf.source import ModelSource, read_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method
@@ -65,8 +66,8 @@ class Setup:
         taken = existing.name != "none" and method.name != "none" and method != existing
         if taken and not self.config.replace:
             raise MethodError(
-                f"{self.source.name} is already scaled: {existing} over a trained length of {self.trained_length} tokens. "
-                f"{method} would not be added to that but take its place.",
+                f"{self.source.name} is already scaled: {existing.label} over a trained length of {self.trained_length} tokens. "
+                f"{method.label} would not be added to that but take its place.",
                 "To set the checkpoint's own scaling aside for this: --replace.",
             )
         return method

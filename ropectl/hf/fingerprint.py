@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ropectl.hf.loading import ModelSource
+from ropectl.hf.source import ModelSource
 from ropectl.runs import content_id
 
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf")

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from ropectl.report.tables import method_text
+from ropectl.rope.method import short_spec
 
 #: More pairs than this are thinned out in the table; JSON always has all of them.
 MAX_ROWS = 16
@@ -23,7 +23,7 @@ def inspection_parts(record: Mapping[str, Any]) -> list[Text | Table]:
     critical = record["critical_dimension"]
     facts = [
         f"rotary_dim {geometry['rotary_dim']}, rope_theta {geometry['rope_theta']:g}, trained length {trained}",
-        f"method {method_text(record['method'])}, attention factor {record['attention_factor']:.6f}",
+        f"method {short_spec(record['method'])}, attention factor {record['attention_factor']:.6f}",
         f"critical pairs (never a full turn in training): {critical} to {num_pairs - 1}"
         if critical < num_pairs
         else "no critical pairs",

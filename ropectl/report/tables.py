@@ -11,13 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from ropectl.lengths import format_length
-from ropectl.records import FEW_DOCUMENTS
+from ropectl.records import FEW_DOCUMENTS, MIN_TRIALS
+from ropectl.rope.method import short_spec
 
 #: Length columns a table holds at 80 columns beside the method and the last columns.
 LENGTHS_PER_TABLE = 6
 
-#: Widest method spec that is shown whole.
-METHOD_WIDTH = 24
+#: The first column keeps this much on the narrowest terminal.
+MIN_NAME_WIDTH = 8
 
 NOT_AVAILABLE = "n/a"
 BEYOND_MARK = "*"
@@ -34,24 +35,10 @@ def perplexity_text(value: float | None) -> str:
     return f"{value:.2f}" if value < 100 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
 
 
-def method_text(spec: str) -> str:
-    """Returns a method spec, long lists of numbers as their count."""
-    if len(spec) <= METHOD_WIDTH:
-        return spec
-    name, _, rest = spec.partition(":")
-    parts = []
-    for pair in rest.split(","):
-        key, _, value = pair.partition("=")
-        parts.append(f"{key}=[{value.count(':') + 1} values]" if ":" in value else pair)
-    return f"{name}:{','.join(parts)}"
-
-
 def short_names(specs: Sequence[str]) -> dict[str, str]:
     """Returns how to call each method in a table: its bare name where that is unique, else its spec."""
     names = [spec.partition(":")[0] for spec in specs]
-    return {
-        spec: name if names.count(name) == 1 else method_text(spec) for spec, name in zip(specs, names, strict=True)
-    }
+    return {spec: name if names.count(name) == 1 else short_spec(spec) for spec, name in zip(specs, names, strict=True)}
 
 
 def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
@@ -68,6 +55,11 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
             parts.append(_passkey_table(rows, names, group, trained))
     parts.append(_reach_table(rows, names))
     parts.extend(_legend(point["beyond_capacity"] for row in rows for point in row["perplexity"]))
+    if any(row["passkey"] and row["reach"]["uses"] is None and not row["errors"] for row in rows):
+        trials = min(entry["trials"] for row in rows for entry in row["passkey"])
+        parts.append(
+            Text(f"uses {NOT_AVAILABLE}: {trials} prompts a length are too few for a verdict ({MIN_TRIALS} wanted)")
+        )
     if any(0 in (row["reach"]["models"], row["reach"]["uses"]) for row in rows):
         parts.append(Text(f"{NONE_MARK} at no evaluated length"))
     num_documents = max((point["num_documents"] for row in rows for point in row["tail"]), default=0)
@@ -77,7 +69,7 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
         parts.extend(Text(f"{names[row['method']]} failed: {message}") for message in row["errors"])
     pick = record["pick"]
     if pick:
-        parts.append(Text(f"Pick: {method_text(pick['method'])} ({'; '.join(pick['reasons'])})."))
+        parts.append(Text(f"Pick: {short_spec(pick['method'])} ({'; '.join(pick['reasons'])})."))
     return parts
 
 
@@ -86,8 +78,8 @@ def _groups(columns: Sequence[Any]) -> list[Sequence[Any]]:
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="bold")
-    table.add_column("method", overflow="fold")
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="bold")
+    table.add_column("method", overflow="fold", min_width=MIN_NAME_WIDTH)
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     return table

@@ -8,6 +8,9 @@ from typing import Any
 
 from ropectl.errors import ConfigError
 
+#: No head is wider by far; a larger number is a typing error.
+MAX_ROTARY_DIM = 65_536
+
 
 @dataclass(frozen=True)
 class RopeGeometry:
@@ -28,8 +31,10 @@ class RopeGeometry:
     original_max_position_embeddings: int
 
     def __post_init__(self) -> None:
-        if self.rotary_dim < 2 or self.rotary_dim % 2:
-            raise ConfigError(f"rotary_dim = {self.rotary_dim} is not possible: it must be even and at least 2.")
+        if not 2 <= self.rotary_dim <= MAX_ROTARY_DIM or self.rotary_dim % 2:
+            raise ConfigError(
+                f"rotary_dim = {self.rotary_dim} is not possible: it must be even, at least 2 and at most {MAX_ROTARY_DIM}."
+            )
         if not (math.isfinite(self.rope_theta) and self.rope_theta > 1):
             raise ConfigError(f"rope_theta = {self.rope_theta} is not possible: it must be finite and greater than 1.")
         if self.original_max_position_embeddings < 2:

@@ -14,6 +14,12 @@ from ropectl.errors import MethodError
 from ropectl.rope.frequencies import RopeFrequencies, divisors
 from ropectl.rope.geometry import RopeGeometry
 
+#: No published method extends by more; larger numbers only overflow.
+MAX_FACTOR = 1e6
+
+#: Widest spec that is shown whole where space is short.
+SHORT_SPEC_WIDTH = 24
+
 
 class Reference(NamedTuple):
     """Where a method was published."""
@@ -51,7 +57,7 @@ def _same_target(given: Any, factor: float, geometry: RopeGeometry) -> bool:
 
 def factor_field() -> Any:
     """Declares the field ``factor``, s = L'/L: required, because it is what is asked for."""
-    return Field(ge=1.0, description="extension factor s = L'/L", json_schema_extra={"unit": "1"})
+    return Field(ge=1.0, le=MAX_FACTOR, description="extension factor s = L'/L", json_schema_extra={"unit": "1"})
 
 
 class ScalingMethod(BaseModel, ABC):
@@ -154,10 +160,27 @@ class ScalingMethod(BaseModel, ABC):
         native = None if self.depends_on_seq_len else self.native_config(geometry)
         return native or universal_config(geometry, self.frequencies(geometry, seq_len), seq_len)
 
+    @property
+    def label(self) -> str:
+        """The spec for people: long lists of numbers as their count."""
+        return short_spec(str(self))
+
     def __str__(self) -> str:
         given = self.model_dump(exclude_defaults=True)
         pairs = ",".join(f"{key}={format_value(value)}" for key, value in given.items())
         return f"{self.name}:{pairs}" if pairs else self.name
+
+
+def short_spec(spec: str) -> str:
+    """Returns a method spec for people: where it is long, its lists of numbers as their count."""
+    if len(spec) <= SHORT_SPEC_WIDTH:
+        return spec
+    name, _, rest = spec.partition(":")
+    parts = []
+    for pair in rest.split(","):
+        key, _, value = pair.partition("=")
+        parts.append(f"{key}=[{value.count(':') + 1} values]" if ":" in value else pair)
+    return f"{name}:{','.join(parts)}"
 
 
 def format_value(value: Any) -> str:
@@ -222,6 +245,10 @@ def _explain(method: type[ScalingMethod], error: ValidationError, parameters: di
 
 def example(method: type[ScalingMethod], name: str) -> str:
     """Returns what to type to give a missing parameter."""
-    return (
-        f"Type for example: -m {method.name}:{name}=4" if name == "factor" else f"Type: -m {method.name}:{name}=VALUE"
-    )
+    if method.model_fields[name].annotation is float:
+        return (
+            f"Type for example: -m {method.name}:{name}=4"
+            if name == "factor"
+            else f"Type: -m {method.name}:{name}=NUMBER"
+        )
+    return f"Type: -m {method.name}:{name}=1:1.5:2 with one number per pair, joined by colons, or {name}=@FILE.json"

@@ -21,7 +21,7 @@ DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 @pytest.fixture(scope="module")
 def tiny() -> Setup:
-    return Setup.of(PerplexityConfig(documents=16, device="cpu"))
+    return Setup.of(PerplexityConfig(documents=12, device="cpu"))
 
 
 def passkeys(tiny: Setup, spec: str, length: int, trials: int, **options: Any) -> list[float]:
@@ -61,5 +61,5 @@ def test_fails_past_the_window_and_is_repaired(tiny: Setup) -> None:
     perplexity = {spec: [point.perplexity or 0.0 for point in points] for spec, points in measured.items()}
     assert perplexity["none"][1] > 2 * perplexity["none"][0]
     assert perplexity["yarn:factor=4"][1] < perplexity["none"][1] / 2
-    assert max(passkeys(tiny, "none", 2048, trials=3)) == 0.0
-    assert min(passkeys(tiny, "yarn:factor=4", 2048, trials=3)) >= 2 / 3
+    assert max(passkeys(tiny, "none", 2048, trials=2)) == 0.0
+    assert min(passkeys(tiny, "yarn:factor=4", 2048, trials=2)) >= 0.5

@@ -45,8 +45,17 @@ CASES = [
     ),
     (["inspect", "--geometry", "dim=128"], ["'dim'"]),
     (["inspect", "--factor", "4"], ["method"]),
-    (["inspect", "builtin:tiny", "--geometry", "rotary_dim=128"], ["not both"]),
-    (["eval-perplexity", "-o", "/dev/null/x.json"], ["/dev/null/x.json"]),
+    (["inspect", "builtin:tiny", "--geometry", "rotary_dim=128"], ["neither with a model"]),
+    (["eval-perplexity", "-o", "/dev/null/x.json"], ["/dev/null"]),
+    (["eval-perplexity", "--revision", "v1"], ["--revision v1", "local"]),
+    (["eval-perplexity", "--replace"], ["--replace needs a method"]),
+    (["eval-perplexity", "--device", "meta"], ["meta"]),
+    (["eval-perplexity", "-m", "yarn:factor=1e308"], ["factor", "1e308"]),
+    (["eval-perplexity", "-m", "longrope", "--factor", "4"], ["long_factor", "colons", "@FILE.json"]),
+    (
+        ["inspect", "--geometry", "rotary_dim=100000000,rope_theta=1e4,original_max_position_embeddings=4096"],
+        ["rotary_dim", "65536"],
+    ),
     (["methods", "yrn"], ["yrn", "yarn"]),
 ]
 
@@ -92,6 +101,68 @@ def test_broken_config(ropectl: Run, tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content)
     code, _, err = ropectl("inspect", str(tmp_path))
     assert code == 2 and err.startswith("Error: ") and "Traceback" not in err
+
+
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 128,
+    "rope_theta": 1e4,
+}
+SCALED = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rope_scaling": {}}, None),
+        ({"rope_scaling": [1]}, ["rope_scaling", "[1]"]),
+        ({"rope_parameters": "yarn"}, ["rope_parameters", "'yarn'"]),
+        ({"rope_theta": [1]}, ["rope_theta", "[1]"]),
+        ({"rope_theta": "10000"}, ["rope_theta", "'10000'", "number"]),
+        ({"head_dim": "16"}, ["head_dim", "'16'"]),
+        ({"head_dim": 16.0}, ["head_dim", "16.0"]),
+        ({"hidden_size": "64"}, ["hidden_size", "'64'"]),
+        ({"partial_rotary_factor": "x"}, ["partial_rotary_factor", "'x'"]),
+        ({"partial_rotary_factor": 2.0}, ["partial_rotary_factor", "2.0"]),
+        ({"partial_rotary_factor": 0.5}, ["partial_rotary_factor", "'llama'", "whole heads"]),
+        ({"rope_scaling": {**SCALED, "factor": "4.0"}}, ["factor", "'4.0'"]),
+        ({"rope_scaling": {**SCALED, "factor": True}}, ["factor", "True"]),
+        ({"rope_scaling": {**SCALED, "truncate": "false"}}, ["truncate", "'false'"]),
+        (
+            {"rope_scaling": {**SCALED, "original_max_position_embeddings": "32"}},
+            ["original_max_position_embeddings", "'32'"],
+        ),
+        ({"rope_scaling": {**SCALED, "rope_type": "llama3"}}, ["low_freq_factor, high_freq_factor"]),
+        ({"rope_scaling": {**SCALED, "rope_type": "longrope", "long_factor": [1] * 8}}, ["short_factor"]),
+        ({"rope_scaling": {**SCALED, "rope_type": "longrope", "long_factor": ["a"]}}, ["long_factor", "'a'"]),
+    ],
+)
+def test_configs_that_no_runtime_agrees_on(
+    ropectl: Run, tmp_path: Path, changes: dict[str, object], words: list[str] | None
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({**LLAMA, **changes}))
+    code, out, err = ropectl("inspect", str(tmp_path))
+    if words is None:
+        assert code == 0
+    else:
+        assert code == 2 and out == "" and err.startswith("Error: ") and all(word in err for word in words), err
+
+
+def test_a_length_from_the_class_is_said(ropectl: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        json.dumps({k: v for k, v in LLAMA.items() if k != "max_position_embeddings"})
+    )
+    code, out, _ = ropectl("inspect", str(tmp_path))
+    assert code == 0 and "does not say max_position_embeddings" in " ".join(out.split())
+
+
+def test_flags_override_the_files_other_way_to_say_a_factor(ropectl: Run, tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("factor: 4\nmethod: yarn\n")
+    code, out, _ = ropectl("eval-perplexity", "--config", path, "--target-length", "4k", "--print-config")
+    assert code == 0 and json.loads(out)["factor"] is None and json.loads(out)["target_length"] == 4096
 
 
 def test_misspelt_setting_in_a_config_file(ropectl: Run, tmp_path: Path) -> None:

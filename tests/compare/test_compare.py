@@ -185,8 +185,11 @@ def test_scaled_checkpoints_are_not_scaled_again(checkpoint: Callable[..., Path]
     )
     code, _, err = ropectl("compare-methods", folder, "-m", "ntk", "--factor", "4", "--no-passkey")
     assert code == 2 and "already scaled: pi:factor=4 over a trained length of 128" in err and "--replace" in err
-    code, _, err = ropectl("compare-methods", folder, "--no-passkey")
-    assert code == 2 and "--replace" in err and "no --method" not in err
+    code, out, err = ropectl(
+        "compare-methods", folder, "--no-passkey", "--documents", "1", "-o", folder / "b", "--format", "json"
+    )
+    assert code == 0 and "To compare every method in its place: --replace" in err
+    assert [row["method"] for row in json.loads(out)["rows"]] == ["none", "pi:factor=4"]
     code, out, _ = ropectl(
         "compare-methods",
         folder,
@@ -246,6 +249,16 @@ def test_table_fits_and_is_plain_when_piped(ropectl: Run, config: CompareConfig,
     assert code == 0 and "\x1b" not in out + err and "24 of" not in out
     assert all(len(line) <= 80 for line in out.splitlines())
     assert "cells are already in" in err
+
+
+def test_another_comparison_in_the_same_folder_is_kept(config: CompareConfig, tmp_path: Path) -> None:
+    reporter = SilentReporter()
+    few = config.model_copy(update={"methods": ("pi",)})
+    first = compare_methods(few, tmp_path / "run").record
+    compare_methods(few.model_copy(update={"methods": ("yarn",)}), tmp_path / "run", reporter)
+    kept = list((tmp_path / "run").glob("comparison-*.json"))
+    assert len(kept) == 1 and json.loads(kept[0].read_text()) == first
+    assert any("held another comparison" in note for note in reporter.notes)
 
 
 def test_unwritable_folder_is_refused(ropectl: Run, checkpoint: Callable[..., Path], tmp_path: Path) -> None:

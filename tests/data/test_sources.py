@@ -42,7 +42,9 @@ def test_hidden_folders_are_left_out(tmp_path: Path) -> None:
     assert [d.text for d in open_source(str(tmp_path))] == ["eins"]
 
 
-@pytest.mark.parametrize("line", [b'{"text": null}', b'{"text": 5}', b"[1]", b'{"text": "\xff"}'])
+@pytest.mark.parametrize(
+    "line", [b'{"text": null}', b'{"text": 5}', b"[1]", b'{"text": "\xff"}', b'{"text": "\\ud800"}']
+)
 def test_json_lines_without_text_are_refused(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(line)

@@ -92,8 +92,8 @@ def test_dynamic_equals_the_unscaled_model_up_to_its_length(
         assert dynamic[0].nll_sum == unscaled[0].nll_sum
 
 
-@pytest.mark.parametrize("chunk", [None, 3, 50])
-@pytest.mark.parametrize("batch", [1, 2, 5, 9])
+@pytest.mark.parametrize("chunk", [None, 31, 200])
+@pytest.mark.parametrize("batch", [1, 2, 9])
 @pytest.mark.parametrize("lengths", [[2], [17, 64, 512], [511, 512]])
 def test_uniform_predictions_have_the_perplexity_of_the_vocabulary(
     zero_model: LlamaForCausalLM,

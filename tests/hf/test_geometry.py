@@ -8,7 +8,8 @@ import pytest
 from transformers import LlamaConfig
 
 from ropectl.errors import ConfigError, MethodError, UnsupportedModelError
-from ropectl.hf.geometry import check_dialects, describe_rope, is_self_contained
+from ropectl.hf.dialects import check_dialects
+from ropectl.hf.geometry import describe_rope, is_self_contained
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method as method_from
 from tests.rope.test_contract import example

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from ropectl.errors import ConfigError, PatchError
-from ropectl.hf import loading
-from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer, read_config, resolve_device
+from ropectl.hf import source as model_source
+from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer, resolve_device
 from ropectl.hf.patch import apply_rope, rotary_module
+from ropectl.hf.source import read_config
 from tests.conftest import make_model
 
 SCALED = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10_000.0, "original_max_position_embeddings": 128}
@@ -200,4 +201,4 @@ def test_devices() -> None:
 
 
 def test_builtin_names_are_known() -> None:
-    assert set(loading.BUILTIN_MODELS) == {"builtin:tiny"}
+    assert set(model_source.BUILTIN_MODELS) == {"builtin:tiny"}

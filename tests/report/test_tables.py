@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ropectl.report.tables import comparison_tables, method_text, perplexity_text, short_names
+from ropectl.report.tables import comparison_tables, perplexity_text, short_names
+from ropectl.rope.method import short_spec
 
 
 def render(record: dict[str, Any], width: int = 80) -> str:
@@ -87,4 +88,4 @@ def test_names_are_short_where_that_is_clear() -> None:
         "yarn:factor=4": "yarn:factor=4",
         "yarn:factor=8": "yarn:factor=8",
     }
-    assert method_text("longrope:factor=4,long_factor=1:2:3:4:5:6:7:8") == "longrope:factor=4,long_factor=[8 values]"
+    assert short_spec("longrope:factor=4,long_factor=1:2:3:4:5:6:7:8") == "longrope:factor=4,long_factor=[8 values]"

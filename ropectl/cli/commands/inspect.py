@@ -45,8 +45,10 @@ def inspect(
     from ropectl.rope.inspection import inspect_rope
     from ropectl.rope.registry import parse_method
 
-    if geometry is not None and model is not None:
-        raise ConfigError("inspect takes a model or --geometry, not both.")
+    if geometry is not None and (model is not None or original_length is not None):
+        raise ConfigError(
+            "--geometry says all numbers itself: it goes neither with a model nor with --original-length."
+        )
     if method is None and (factor is not None or target_length is not None):
         raise ConfigError(
             "--factor and --target-length need a method to apply them to.", "Type for example: -m yarn --factor 4"

@@ -9,7 +9,7 @@ from typing_extensions import Self
 
 from ropectl.rope.frequencies import RopeFrequencies, base_inv_freq
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod
+from ropectl.rope.method import MAX_FACTOR, Reference, RopeConfigPatch, ScalingMethod
 from ropectl.rope.methods.ntk import ntk_base
 
 
@@ -28,7 +28,7 @@ class DynamicNtk(ScalingMethod):
     varies_with_length = True
 
     inner_factor: float = Field(
-        1.0, ge=1.0, description="f; how fast the base grows past L", json_schema_extra={"unit": "1"}
+        1.0, ge=1.0, le=MAX_FACTOR, description="f; how fast the base grows past L", json_schema_extra={"unit": "1"}
     )
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:

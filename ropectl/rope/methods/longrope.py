@@ -31,7 +31,8 @@ class LongRope(ScalingMethod):
 
     factor: float = factor_field()
     long_factor: Divisors = Field(
-        description="divisor of each pair past L, d/2 of them", json_schema_extra={"unit": "1"}
+        description="divisor of each pair past L: d/2 numbers joined by colons, or @FILE.json",
+        json_schema_extra={"unit": "1"},
     )
     short_factor: Divisors | None = Field(
         None, description="divisor of each pair up to L; as long_factor if not given", json_schema_extra={"unit": "1"}
