@@ -98,7 +98,7 @@ def _perplexity_table(
     rows: Sequence[Mapping[str, Any]], names: Mapping[str, str], lengths: Sequence[int], trained: int, with_delta: bool
 ) -> Table:
     columns = [_length_column(length, trained) for length in lengths]
-    table = _table("Perplexity by context length (L: trained)", columns + (["worst up to L"] if with_delta else []))
+    table = _table("Perplexity by context (L: trained)", columns + (["worst up to L"] if with_delta else []))
     best = {
         n: _best([_value(row["perplexity"], n, "context_length", "perplexity") for row in rows], smallest=True)
         for n in lengths
@@ -126,9 +126,7 @@ def _passkey_table(
     rows: Sequence[Mapping[str, Any]], names: Mapping[str, str], lengths: Sequence[int], trained: int
 ) -> Table:
     trials = next(entry["trials"] for row in rows for entry in row["passkey"])
-    table = _table(
-        f"Passkeys retrieved, of {trials} at each length", [_length_column(length, trained) for length in lengths]
-    )
+    table = _table(f"Passkeys, of {trials} a length", [_length_column(length, trained) for length in lengths])
     best = {n: _best([_value(row["passkey"], n, "length", "correct") for row in rows], smallest=False) for n in lengths}
     for row in rows:
         cells = []
@@ -182,7 +180,7 @@ def passkey_parts(record: Mapping[str, Any]) -> list[Table | Text]:
     trials = results[0]["depths"][0]["trials"]
     parts: list[Table | Text] = []
     for group in _groups(depths):
-        table = _table(f"Passkeys retrieved, of {trials} at each depth", [f"{depth:.0%}" for depth in group])
+        table = _table(f"Passkeys, of {trials} a depth", [f"{depth:.0%}" for depth in group])
         table.columns[0].header = "length"
         for result in results:
             found = {cell["depth"]: str(cell["correct"]) for cell in result["depths"]}
