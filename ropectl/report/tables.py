@@ -20,6 +20,9 @@ LENGTHS_PER_TABLE = 6
 #: The first column keeps this much on the narrowest terminal.
 MIN_NAME_WIDTH = 8
 
+#: Relative changes below this are shown as none.
+SMALLEST_SHOWN_CHANGE = 5e-4
+
 NOT_AVAILABLE = "n/a"
 BEYOND_MARK = "*"
 NONE_MARK = "-"
@@ -119,6 +122,8 @@ def _perplexity_table(
 def _delta(value: float | None) -> Text:
     if value is None:
         return Text(NOT_AVAILABLE)
+    if abs(value) < SMALLEST_SHOWN_CHANGE:
+        value = 0.0  # a rounding difference between passes has no sign
     return Text(f"{value:+.1%}", style="red" if value > 0.005 else "")
 
 
