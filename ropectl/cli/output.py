@@ -45,12 +45,17 @@ def print_human(*parts: RenderableType) -> None:
 
 def note(text: str) -> None:
     """Tells a person something that is not a result."""
-    stderr_console().print(f"note: {text}", markup=False, soft_wrap=True)
+    _say(stderr_console(), f"note: {text}")
 
 
 def warn(text: str) -> None:
     """Tells a person what may make the result mean something else."""
-    stderr_console().print(f"warning: {text}", markup=False, soft_wrap=True)
+    _say(stderr_console(), f"warning: {text}")
+
+
+def _say(console: Console, text: str) -> None:
+    """One line in a log, wrapped at words on a terminal."""
+    console.print(text, markup=False, soft_wrap=not console.is_terminal)
 
 
 def quiet_libraries() -> None:
@@ -87,7 +92,7 @@ class ProgressReporter:
 
     def note(self, text: str) -> None:
         """Prints a note above the bar."""
-        self._console.print(f"note: {text}", markup=False, soft_wrap=True)
+        _say(self._console, f"note: {text}")
 
     def start(self, total_tokens: int) -> None:
         """Sets how many tokens are to come."""
@@ -99,7 +104,7 @@ class ProgressReporter:
         if self._live:
             self._progress.update(self._task, description=f"{method} {part}")
         elif method != self._method:
-            self._console.print(f"measuring {method}", markup=False, soft_wrap=True)
+            _say(self._console, f"measuring {method}")
         self._method = method
 
     def advance(self, tokens: int) -> None:

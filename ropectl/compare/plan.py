@@ -84,6 +84,6 @@ def document_notes(chosen: DocumentSet, lengths: Sequence[int], text: str) -> li
         notes.append(f"{text} has no document of {', '.join(missing)} tokens: perplexity there is n/a.")
     if count < FEW_DOCUMENTS:
         notes.append(
-            f"Only {count} document{'s' if count > 1 else ''} of {text} reach {longest} tokens: few for a verdict (at least {FEW_DOCUMENTS})."
+            f"{count} document{'s' if count > 1 else ''} of {text} scored, at {longest} tokens: few for a verdict (at least {FEW_DOCUMENTS})."
         )
     return notes
