@@ -79,7 +79,8 @@ def compare_methods(
     builder = PasskeyPromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed, config.distractors)
     lengths, more_notes = choose_lengths(setup, config, methods, builder.min_length if config.passkey else 2)
     documents = setup.documents(lengths)
-    for note in (*notes, *more_notes, *document_notes(documents, lengths, config.text)):
+    more_notes += [*document_notes(documents, lengths, config.text), *setup.attention_notes(lengths)]
+    for note in (*notes, *more_notes):
         reporter.note(note)
     from ropectl.compare.cells import CellFactory  # torch loads here, after every check that needs none
 

@@ -141,7 +141,7 @@ def _method_and_lengths(
         notes.append(
             f"Beyond what {method.label} is made for ({limit} tokens): {', '.join(beyond)}. Measured, and marked."
         )
-    return method, chosen, notes
+    return method, chosen, [*notes, *setup.attention_notes(chosen)]
 
 
 def _tokens(protocol: str, method: ScalingMethod, lengths: list[int], documents: DocumentSet) -> int:

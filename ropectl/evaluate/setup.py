@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,11 +11,15 @@ from ropectl.data.sources import open_source
 from ropectl.data.tokens import DocumentSet, bos_token, select_documents
 from ropectl.errors import ConfigError, DataError, MethodError
 from ropectl.evaluate.config import ModelConfig, TextConfig
+from ropectl.hf.dialects import text_section
 from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.hf.source import ModelSource, read_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method
+
+
+BYTES_PER_SCORE = 4
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,17 @@ class Setup:
         if self.factor is not None:
             return self.geometry.target_length(self.factor)
         return self.source.rope.capacity(method) or self.trained_length
+
+    def attention_notes(self, lengths: Sequence[int]) -> list[str]:
+        """Returns a warning where the attention implementation holds the whole score matrix of a layer."""
+        if self.config.attention != "eager":
+            return []
+        heads = int(text_section(self.source.config).get("num_attention_heads", 1))
+        size = BYTES_PER_SCORE * heads * max(lengths) ** 2 / 2**30
+        return [
+            f"eager attention holds {heads} x {max(lengths)} x {max(lengths)} scores a layer, about {size:.1f} GiB in float32; "
+            "--attention sdpa does not."
+        ]
 
     @cached_property
     def load_options(self) -> LoadOptions:

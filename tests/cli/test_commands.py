@@ -215,6 +215,17 @@ def test_eval_passkey_for_people_loses_nothing(ropectl: Run, depths: str) -> Non
         assert all(f"{k / 16:.0%}" in out for k in range(17)) and "same" not in out.splitlines()[0]
 
 
+def test_eager_attention_says_what_it_holds(ropectl: Run) -> None:
+    """E02."""
+    small = ["--length", "1k", "--documents", "1"]
+    _, plain, err = ropectl("eval-perplexity", *small, "--format", "json")
+    assert "eager" not in err
+    code, out, err = ropectl("eval-perplexity", *small, "--attention", "eager", "--format", "json")
+    assert code == 0 and "8 x 1024 x 1024" in err and "0.0 GiB" in err
+    left, right = (json.loads(text)["points"][0]["perplexity"] for text in (plain, out))
+    assert left == pytest.approx(right, rel=1e-5)
+
+
 def test_config_file_and_flags(ropectl: Run, tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text("lengths: [64, 1k..2k]\ndocuments: 3\nmethod: yarn:factor=2\n")
