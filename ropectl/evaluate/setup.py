@@ -18,7 +18,7 @@ from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method
 
-
+#: Attention scores are float32.
 BYTES_PER_SCORE = 4
 
 
