@@ -170,6 +170,21 @@ def test_results_are_not_overwritten_unasked(ropectl: Run, tmp_path: Path, comma
     assert json.loads(path.read_text())["method"] == "none"
 
 
+def test_a_number_says_what_was_scored(ropectl: Run) -> None:
+    """D06: protocol, context, documents and tokens are in the record; protocol tail scores the same targets at every length."""
+    hashes = set()
+    for protocol, lengths in (("prefix", "128,512"), ("tail", "128,512"), ("tail", "256,512")):
+        arguments = ["--protocol", protocol, "--length", lengths, "--documents", "2", "--format", "json"]
+        record = json.loads(ropectl("eval-perplexity", *arguments)[1])
+        assert record["protocol"] == protocol and len(record["manifest"]["documents"]) == 2
+        assert all(point["num_documents"] == 2 for point in record["points"])
+        hashes.add(record["manifest"]["tokens_sha256"])
+        if protocol == "tail":
+            targets = record["manifest"]["tail_targets_per_document"]
+            assert {point["num_tokens"] for point in record["points"]} == {2 * targets}
+    assert len(hashes) == 1
+
+
 def test_eval_perplexity_marks_what_lies_beyond(ropectl: Run) -> None:
     """D21."""
     code, out, err = ropectl("eval-perplexity", "--length", "256,1k", "--documents", "1")
