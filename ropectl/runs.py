@@ -13,6 +13,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -65,11 +66,13 @@ def write_json(path: Path, value: Any) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise ConfigError(
-            f"Cannot write {path}: {error.strerror or error}", "Choose another folder: --out FOLDER"
-        ) from None
+    except BaseException as error:  # Ctrl-C too must leave nothing half written behind
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            reason = error.strerror or error
+            raise ConfigError(f"Cannot write {path}: {reason}.", "Choose another place: --out PATH") from None
+        raise
 
 
 def check_writable(folder: Path) -> None:
@@ -97,7 +100,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         if path.exists() and not path.is_dir():
-            raise ConfigError(f"{path} is a file; a run needs a folder.", "Choose another: --out FOLDER")
+            raise ConfigError(f"{path} is a file; a run needs a folder.", "Choose another place: --out PATH")
         self.path = path
 
     def cell_path(self, settings: Mapping[str, Any]) -> Path:

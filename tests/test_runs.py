@@ -17,6 +17,22 @@ def test_ids_depend_on_content_only() -> None:
     assert content_id({"a": 1}) != content_id({"a": 1.5}) != content_id({"a": "1"})
 
 
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_json(tmp_path / "x.json", {"new": True})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ConfigError, match="Cannot write"):
+        write_json(tmp_path / "file" / "cells" / "x.json", {})
+
+
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.json"
     write_json(path, {"old": True})
@@ -33,7 +49,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
 def test_numbers_that_are_not_json_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
         write_json(tmp_path / "x.json", {"x": float("nan")})
-    assert not (tmp_path / "x.json").exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_only_finished_records_count(tmp_path: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.data.tokens import DocumentSet
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.passkey import measure_passkey
-from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, plan_passes
+from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, num_tail_targets, tokens_to_run
 from ropectl.evaluate.progress import Progress
 from ropectl.hf.geometry import RopeDescription
 from ropectl.records import to_json
@@ -50,7 +51,7 @@ class CellFactory:
         documents: The scored documents.
         builder: Builds the passkey prompts.
         lengths: Context lengths [tokens].
-        common: Settings that every cell shares: model, dtype, device, versions, tokens.
+        common: Settings that every cell shares: model, dtype, device, versions.
     """
 
     config: CompareConfig
@@ -62,8 +63,8 @@ class CellFactory:
 
     @property
     def num_targets(self) -> int:
-        """K of protocol ``tail``: half the shortest context, so that every target has at least as much before it."""
-        return max(1, min(self.lengths) // 2)
+        """K of protocol ``tail``."""
+        return num_tail_targets(self.lengths)
 
     def cells(self, method: ScalingMethod) -> list[Cell]:
         """Returns the cells of one method."""
@@ -83,10 +84,7 @@ class CellFactory:
             )
             return {"points": [to_json(point) for point in points]}
 
-        windows = sum(plan.window for plan in plan_passes(method, self._possible))
-        return self._cell(
-            method, "prefix", max(self.lengths), self._text_settings, windows * len(self.documents.documents), measure
-        )
+        return self._text_cell(method, "prefix", self._text_settings, measure)
 
     def _tail(self, method: ScalingMethod) -> Cell:
         def measure(model: Any, progress: Progress) -> dict[str, Any]:
@@ -103,9 +101,7 @@ class CellFactory:
             return {"points": [to_json(point) for point in points]}
 
         settings = {**self._text_settings, "num_targets": self.num_targets}
-        return self._cell(
-            method, "tail", max(self.lengths), settings, sum(self._possible) * len(self.documents.documents), measure
-        )
+        return self._text_cell(method, "tail", settings, measure)
 
     def _passkey(self, method: ScalingMethod, length: int) -> Cell:
         config = self.config
@@ -131,14 +127,10 @@ class CellFactory:
             "depths": depths,
             "trials": config.trials,
             "distractors": config.distractors,
-            "prompts_sha256": self.builder.fingerprint([length], depths, 1),
+            "prompts_sha256": self._prompt_hashes[length],
             "seed": config.seed,
         }
         return self._cell(method, "passkey", length, settings, length * len(depths) * config.trials, measure)
-
-    @property
-    def _possible(self) -> list[int]:
-        return [length for length in self.lengths if length <= self.documents.length]
 
     def _passes(self, method: ScalingMethod) -> dict[str, Any]:
         return {
@@ -147,7 +139,13 @@ class CellFactory:
             "batch_size": self.config.batch_size,
         }
 
-    @property
+    @cached_property
+    def _prompt_hashes(self) -> dict[int, str]:
+        """Per length, a hash over one trial at every depth: other wording or another tokenizer is another record."""
+        depths = self.config.depth_values()
+        return {length: self.builder.fingerprint([length], depths, 1) for length in self.lengths}
+
+    @cached_property
     def _text_settings(self) -> dict[str, Any]:
         return {
             "text": self.config.text,
@@ -156,6 +154,10 @@ class CellFactory:
             "tokens_sha256": self.documents.fingerprint(),
             "batch_size": self.config.batch_size,
         }
+
+    def _text_cell(self, method: ScalingMethod, kind: str, settings: Mapping[str, Any], measure: Measure) -> Cell:
+        tokens = tokens_to_run(kind, method, self.lengths, self.documents)
+        return self._cell(method, kind, max(self.lengths), settings, tokens, measure)
 
     def _cell(
         self, method: ScalingMethod, kind: str, length: int, settings: Mapping[str, Any], tokens: int, measure: Measure

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.setup import Setup, default_lengths
+from ropectl.evaluate.setup import Setup, default_lengths, missing_lengths_notes
 from ropectl.records import FEW_DOCUMENTS
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.none import NoScaling
@@ -20,7 +20,7 @@ DEFAULT_FACTOR = 4.0
 
 def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMethod], list[str]]:
     """Returns the methods to compare, the unscaled baseline first, each once; and what to say about them."""
-    notes: list[str] = []
+    notes = list(setup.source.rope.warnings)
     chosen = [setup.method(spec) for spec in config.methods]
     existing = setup.source.rope.method
     if not config.methods and existing.name != "none" and not config.replace:
@@ -77,11 +77,8 @@ def choose_lengths(
 
 def document_notes(chosen: DocumentSet, lengths: Sequence[int], text: str) -> list[str]:
     """Returns where documents are too short, or too few for a verdict."""
-    notes: list[str] = []
+    notes = missing_lengths_notes(chosen, lengths, text)
     longest, count = chosen.length, len(chosen.documents)
-    missing = [str(length) for length in lengths if length > longest]
-    if missing:
-        notes.append(f"{text} has no document of {', '.join(missing)} tokens: perplexity there is n/a.")
     if count < FEW_DOCUMENTS:
         notes.append(
             f"{count} document{'s' if count > 1 else ''} of {text} scored, at {longest} tokens: few for a verdict (at least {FEW_DOCUMENTS})."

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from ropectl.data.passkey import PasskeyPromptBuilder
-from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import PasskeyConfig, PerplexityConfig
 from ropectl.evaluate.reporter import Reporter, SilentReporter
-from ropectl.evaluate.setup import Setup, default_lengths
+from ropectl.evaluate.setup import Setup, default_lengths, missing_lengths_notes
 from ropectl.records import SCHEMA_VERSION, to_json
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.notes import method_notes
@@ -41,22 +40,19 @@ def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Report
     setup = Setup.of(config)
     method, lengths, notes = _method_and_lengths(setup, config.method, config.lengths)
     documents = setup.documents(lengths)
-    from ropectl.evaluate.perplexity import measure_perplexity, measure_tail
+    from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, num_tail_targets, tokens_to_run
 
-    missing = [str(length) for length in lengths if length > documents.length]
-    if missing:
-        notes.append(f"{config.text} has no document of {', '.join(missing)} tokens: perplexity there is n/a.")
     passes: dict[str, Any] = {
         "capacity": setup.source.rope.capacity(method),
         "prefill_chunk": config.prefill_chunk,
         "batch_size": config.batch_size,
         "progress": reporter.advance,
     }
-    num_targets = max(1, min(lengths) // 2)
-    for note in notes:
+    num_targets = num_tail_targets(lengths)
+    for note in (*notes, *missing_lengths_notes(documents, lengths, config.text)):
         reporter.note(note)
     model = setup.model
-    reporter.start(_tokens(config.protocol, method, [n for n in lengths if n <= documents.length], documents))
+    reporter.start(tokens_to_run(config.protocol, method, lengths, documents))
     reporter.cell(method.label, config.protocol)
     if config.protocol == "tail":
         points = measure_tail(model, method, setup.geometry, documents, lengths, num_targets, **passes)
@@ -97,7 +93,8 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
     for note in notes:
         reporter.note(note)
     model = setup.model
-    reporter.start(sum(lengths) * len(depths) * config.trials)
+    num_depths = [len(builder.distinct_depths(length, depths)) for length in lengths]
+    reporter.start(sum(n * length for n, length in zip(num_depths, lengths, strict=True)) * config.trials)
     results = []
     for length in lengths:
         reporter.cell(method.label, f"passkey {length}")
@@ -130,7 +127,7 @@ def _method_and_lengths(
         )
     method = setup.method(spec)
     notes = [*setup.source.rope.warnings, *method_notes(method, setup.geometry, seq_len=setup.trained_length)]
-    if spec is not None and setup.factor is not None and not hasattr(method, "factor") and method.name != "abf":
+    if setup.factor is not None and not type(method).fill_factor({}, setup.factor, setup.geometry):
         notes.append(
             f"{method.label} has no extension factor: the one asked for decides only up to which length is measured."
         )
@@ -142,13 +139,6 @@ def _method_and_lengths(
             f"Beyond what {method.label} is made for ({limit} tokens): {', '.join(beyond)}. Measured, and marked."
         )
     return method, chosen, [*notes, *setup.attention_notes(chosen)]
-
-
-def _tokens(protocol: str, method: ScalingMethod, lengths: list[int], documents: DocumentSet) -> int:
-    from ropectl.evaluate.perplexity import plan_passes
-
-    windows = lengths if protocol == "tail" else [plan.window for plan in plan_passes(method, lengths)]
-    return sum(windows) * len(documents.documents)
 
 
 def _header(setup: Setup, method: ScalingMethod) -> dict[str, Any]:

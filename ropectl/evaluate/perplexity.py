@@ -13,7 +13,7 @@ same text. One pass per length.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -53,6 +53,18 @@ def plan_passes(method: ScalingMethod, lengths: list[int]) -> list[PassPlan]:
     if method.depends_on_seq_len:
         return [PassPlan(length, (length,)) for length in ordered]
     return [PassPlan(ordered[-1], tuple(ordered))] if ordered else []
+
+
+def num_tail_targets(lengths: Sequence[int]) -> int:
+    """Returns K of protocol ``tail``: half the shortest context, so that every target has at least as much before it."""
+    return max(1, min(lengths) // 2)
+
+
+def tokens_to_run(protocol: str, method: ScalingMethod, lengths: Sequence[int], documents: DocumentSet) -> int:
+    """Returns the tokens that go through the model for a measurement."""
+    possible = [length for length in lengths if length <= documents.length]
+    windows = possible if protocol == "tail" else [plan.window for plan in plan_passes(method, possible)]
+    return sum(windows) * len(documents.documents)
 
 
 def measure_perplexity(

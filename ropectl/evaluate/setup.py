@@ -44,8 +44,9 @@ class Setup:
             ConfigError: If the model is not there or an option is impossible.
         """
         source = read_config(config.model, config.revision, config.original_length, config.trust_remote_code)
-        LoadOptions(dtype=config.dtype)
-        return cls(config, source, resolve_factor(source.rope.geometry, config.factor, config.target_length))
+        setup = cls(config, source, resolve_factor(source.rope.geometry, config.factor, config.target_length))
+        _ = setup.load_options  # made here to be checked here
+        return setup
 
     @property
     def geometry(self) -> RopeGeometry:
@@ -161,6 +162,12 @@ def resolve_factor(geometry: RopeGeometry, factor: float | None, target_length: 
             "Give one of them.",
         )
     return implied
+
+
+def missing_lengths_notes(documents: DocumentSet, lengths: Sequence[int], text: str) -> list[str]:
+    """Returns which lengths no document has."""
+    missing = [str(length) for length in lengths if length > documents.length]
+    return [f"{text} has no document of {', '.join(missing)} tokens: perplexity there is n/a."] if missing else []
 
 
 def default_lengths(trained_length: int, target_length: int) -> list[int]:

@@ -60,8 +60,12 @@ def scaling_type(block: Mapping[str, Any]) -> str:
     return str(new or old or "default")
 
 
-def check_dialects(config: Mapping[str, Any]) -> None:
+def check_dialects(config: Mapping[str, Any], knows_length: bool = False) -> None:
     """Checks what is lost once transformers has read and completed a config.
+
+    Args:
+        config: The file's content.
+        knows_length: Whether the user says the trained length, so that the file need not.
 
     Raises:
         ConfigError: If the file contradicts itself, or scales without saying the trained length.
@@ -83,8 +87,9 @@ def check_dialects(config: Mapping[str, Any]) -> None:
                 "Write rope_theta beside rope_scaling in config.json.",
             )
     block = scaling_block(section)
-    if section.get("max_position_embeddings") is not None:
-        trained_length(section, block, scaling_type(block), section["max_position_embeddings"], [])
+    rope_type = scaling_type(block)
+    if not knows_length and section.get("max_position_embeddings") is not None:
+        trained_length(section, block, rope_type, section["max_position_embeddings"], [])
 
 
 def trained_length(

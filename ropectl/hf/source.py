@@ -84,8 +84,7 @@ def read_config(
             f"--revision {revision} names a version on the hub, but {name!r} is a local model.", "Leave out --revision."
         )
     check_types(config)
-    if original_length is None:
-        check_dialects(config)
+    check_dialects(config, knows_length=original_length is not None)
     says_length = text_section(config).get("max_position_embeddings") is not None
     if gguf_file is None and not is_self_contained(config):
         config = _with_class_defaults(location, config, revision, trust_remote_code)

@@ -109,6 +109,21 @@ def test_what_transformers_would_complete_is_checked_before(tmp_path: Path, kind
             read_config(str(tmp_path))
 
 
+def test_saying_the_length_excuses_no_contradiction(tmp_path: Path) -> None:
+    common = {
+        "model_type": "glm",
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 128,
+        "rope_theta": 1e4,
+    }
+    (tmp_path / "config.json").write_text(
+        json.dumps({**common, "rope_scaling": {"type": "yarn", "rope_type": "linear"}})
+    )
+    with pytest.raises(ConfigError, match="contradicts"):
+        read_config(str(tmp_path), original_length=64)
+
+
 def test_pickled_weights_need_leave(checkpoint: Callable[..., Path]) -> None:
     folder = checkpoint()
     model = make_model()
