@@ -16,7 +16,8 @@ import torch
 from torch import nn
 
 from ropectl.errors import PatchError, UnsupportedModelError
-from ropectl.hf.families import KEPT_ROPE_KEYS, NON_TEXT_PARTS
+from ropectl.hf.config_writer import merge_block
+from ropectl.hf.families import NON_TEXT_PARTS
 from ropectl.hf.geometry import describe_rope
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
@@ -155,10 +156,7 @@ def apply_rope(
         geometry = getattr(rotary_module(model), _GEOMETRY, None)
     if geometry is None:
         geometry = describe_rope(model.config.to_dict()).geometry  # type: ignore[union-attr, operator]
-    if seq_len is None:
-        patch = method.native_config(geometry) or method.frozen_config(geometry, method.target_length(geometry))
-    else:
-        patch = method.frozen_config(geometry, seq_len)
+    patch = method.config_patch(geometry, seq_len)
     frequencies = method.frequencies(geometry, seq_len)
     saved = _RotaryState.of(model)
     try:
@@ -176,8 +174,7 @@ def apply_rope(
 
 def _write_config(model: nn.Module, patch: RopeConfigPatch) -> None:
     config = text_config(model)
-    kept = {key: value for key, value in (config.rope_parameters or {}).items() if key in KEPT_ROPE_KEYS}
-    config.rope_parameters = {**kept, **copy.deepcopy(patch.rope_parameters)}
+    config.rope_parameters = merge_block(config.rope_parameters or {}, patch)
     config.max_position_embeddings = patch.max_position_embeddings
     if getattr(config, "head_dim", 0) is None:  # yarn and dynamic multiply it without a fallback
         config.head_dim = config.hidden_size // config.num_attention_heads

@@ -28,8 +28,7 @@ def inspect_rope(
     """
     frequencies = method.frequencies(geometry, seq_len)
     length = geometry.original_max_position_embeddings
-    frozen = method.frozen_config(geometry, seq_len or length)
-    patch = frozen if seq_len else method.native_config(geometry) or frozen
+    patch = method.config_patch(geometry, seq_len)
     return {
         "geometry": vars(geometry),
         "method": str(method),

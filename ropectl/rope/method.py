@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -41,10 +41,14 @@ class RopeConfigPatch:
         rope_parameters: The whole block in the transformers 5 dialect, ``rope_theta`` always explicit.
         max_position_embeddings: The context the config declares [tokens]; its meaning depends on the
             type, which is why it belongs to the patch.
+        hints: Further keys of the block that change nothing in transformers and make other runtimes
+            compute the same. Not for models whose attention reads such keys too (multi-head latent
+            attention takes its softmax scale from ``mscale_all_dim``).
     """
 
     rope_parameters: dict[str, Any]
     max_position_embeddings: int
+    hints: dict[str, Any] = field(default_factory=dict)
 
 
 def _same_target(given: Any, factor: float, geometry: RopeGeometry) -> bool:
@@ -160,6 +164,18 @@ class ScalingMethod(BaseModel, ABC):
         native = None if self.depends_on_seq_len else self.native_config(geometry)
         return native or universal_config(geometry, self.frequencies(geometry, seq_len), seq_len)
 
+    def config_patch(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeConfigPatch:
+        """Returns the config that a model or checkpoint is given: the native type if exact, else the universal form.
+
+        Args:
+            geometry: What the model was trained with.
+            seq_len: Freeze a length-dependent method at this length [tokens]. Without it such a method
+                takes its native form, which follows the length, or is frozen at its target.
+        """
+        if seq_len is not None:
+            return self.frozen_config(geometry, seq_len)
+        return self.native_config(geometry) or self.frozen_config(geometry, self.target_length(geometry))
+
     @property
     def label(self) -> str:
         """The spec for people: long lists of numbers as their count."""
@@ -211,9 +227,9 @@ def universal_config(geometry: RopeGeometry, frequencies: RopeFrequencies, lengt
         "original_max_position_embeddings": length,
         "attention_factor": frequencies.attention_factor,
     }
-    if frequencies.attention_factor != 1.0:  # vLLM and sglang read only these
-        rope_parameters["short_mscale"] = rope_parameters["long_mscale"] = frequencies.attention_factor
-    return RopeConfigPatch(rope_parameters, length)
+    factor = frequencies.attention_factor
+    hints = {} if factor == 1.0 else {"short_mscale": factor, "long_mscale": factor}  # all that vLLM and sglang read
+    return RopeConfigPatch(rope_parameters, length, hints)
 
 
 def describe_range(field: FieldInfo) -> str:

@@ -32,14 +32,23 @@ class DynamicNtk(ScalingMethod):
     )
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
-        ratio = (seq_len or 0) / geometry.original_max_position_embeddings
-        scale = self.inner_factor * ratio - (self.inner_factor - 1) if ratio > 1 else 1.0
+        scale = self._scale(geometry, seq_len or 0)
         return RopeFrequencies(base_inv_freq(geometry.rotary_dim, ntk_base(geometry, scale)))
+
+    def _scale(self, geometry: RopeGeometry, seq_len: int) -> float:
+        ratio = seq_len / geometry.original_max_position_embeddings
+        return self.inner_factor * ratio - (self.inner_factor - 1) if ratio > 1 else 1.0
 
     def native_config(self, geometry: RopeGeometry) -> RopeConfigPatch:
         # transformers takes max_position_embeddings for L here: raising it would switch the scaling off.
         rope_parameters = {"rope_type": "dynamic", "rope_theta": geometry.rope_theta, "factor": self.inner_factor}
         return RopeConfigPatch(rope_parameters, geometry.original_max_position_embeddings)
+
+    def frozen_config(self, geometry: RopeGeometry, seq_len: int) -> RopeConfigPatch:
+        """One length needs one base, which every runtime reads."""
+        scale = self._scale(geometry, seq_len)
+        rope_parameters = {"rope_type": "default", "rope_theta": ntk_base(geometry, scale)}
+        return RopeConfigPatch(rope_parameters, max(seq_len, geometry.original_max_position_embeddings))
 
     @classmethod
     def from_native(cls, rope_parameters: dict[str, Any], geometry: RopeGeometry) -> Self | None:

@@ -105,7 +105,15 @@ class Yarn(ScalingMethod):
             "factor": self.factor,
             "original_max_position_embeddings": geometry.original_max_position_embeddings,
         }
-        return RopeConfigPatch(rope_parameters, self.target_length(geometry))
+        return RopeConfigPatch(rope_parameters, self.target_length(geometry), self._hints())
+
+    def _hints(self) -> dict[str, Any]:
+        """What makes vLLM before mid-2026 and sglang apply an explicit attention factor, which they do not read."""
+        if self.attention_factor is None or self.mscale is not None:
+            return {}
+        if self.attention_factor == 1.0:
+            return {"mscale": 1.0, "mscale_all_dim": 1.0}
+        return {"attn_factor": self.attention_factor / yarn_attention_factor(self.factor)}
 
     @classmethod
     def from_native(cls, rope_parameters: dict[str, Any], geometry: RopeGeometry) -> Self | None:
@@ -114,4 +122,6 @@ class Yarn(ScalingMethod):
         given = {name: rope_parameters[name] for name in cls.model_fields if rope_parameters.get(name) is not None}
         if not (given.get("mscale") and given.get("mscale_all_dim")):  # runtimes read the two together or not at all
             given = {name: value for name, value in given.items() if not name.startswith("mscale")}
+        if given.get("attention_factor") == given.get("mscale") == given.get("mscale_all_dim") == 1.0:
+            given = {name: value for name, value in given.items() if not name.startswith("mscale")}  # as _hints wrote
         return cls.create(given)
