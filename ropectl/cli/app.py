@@ -20,6 +20,7 @@ from ropectl.cli.commands.eval_passkey import eval_passkey
 from ropectl.cli.commands.eval_perplexity import eval_perplexity
 from ropectl.cli.commands.inspect import inspect
 from ropectl.cli.commands.methods import methods
+from ropectl.cli.commands.patch import patch
 from ropectl.errors import RopectlError
 
 EXIT_FAILED = 1
@@ -40,6 +41,7 @@ app.command("compare-methods")(compare_methods)
 app.command("eval-perplexity")(eval_perplexity)
 app.command("eval-passkey")(eval_passkey)
 app.command("inspect")(inspect)
+app.command("patch")(patch)
 app.command("methods")(methods)
 
 

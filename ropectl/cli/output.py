@@ -43,6 +43,12 @@ def print_human(*parts: RenderableType) -> None:
         console.print(part, markup=False) if isinstance(part, str) else console.print(part)
 
 
+def print_lines(lines: Sequence[str]) -> None:
+    """Prints lines that are to be copied, never wrapped."""
+    for line in lines:
+        print(line)
+
+
 def note(text: str) -> None:
     """Tells a person something that is not a result."""
     _say(stderr_console(), f"note: {text}")
@@ -112,6 +118,45 @@ class ProgressReporter:
         self._progress.advance(self._task, tokens)
         speed = self._progress.tasks[0].speed
         self._progress.update(self._task, rate=f"{speed:,.0f} tokens/s" if speed else "")
+
+
+class CopyReporter:
+    """Shows how far files are: a bar with rate and remaining time where bytes are counted, else a spinner."""
+
+    def __init__(self) -> None:
+        from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TransferSpeedColumn
+
+        self._console = stderr_console()
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=20), DownloadColumn())
+        self._progress = Progress(
+            *columns,
+            TransferSpeedColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task: Any = None
+
+    def __enter__(self) -> CopyReporter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def note(self, text: str) -> None:
+        """Prints a note above the bar."""
+        _say(self._console, f"note: {text}")
+
+    def start(self, what: str, num_bytes: int) -> None:
+        """Begins a part; 0 bytes where they are not known."""
+        self._progress.start()
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(what, total=num_bytes or None)
+
+    def advance(self, num_bytes: int) -> None:
+        """Counts bytes that are done."""
+        self._progress.advance(self._task, num_bytes)
 
 
 def check_new(path: Path | None, overwrite: bool) -> None:

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-DEFAULT_MODEL = "builtin:tiny"
+from ropectl.hf.settings import ModelSettings
+
 DEFAULT_TEXT = "builtin:stdlib"
 
 
-class ModelConfig(BaseModel):
-    """Which model, how it is loaded, and which scaling it gets."""
+class ModelConfig(ModelSettings):
+    """A model, and how it is loaded and run."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
-
-    model: str = Field(DEFAULT_MODEL, description="folder, hub id, .gguf file or builtin:tiny")
-    revision: str | None = Field(None, description="branch, tag or commit on the hub")
-    original_length: int | None = Field(
-        None, ge=2, description="trained context, if the config does not say it [tokens]"
-    )
-    factor: float | None = Field(None, ge=1, description="extension factor s = L'/L")
-    target_length: int | None = Field(None, ge=2, description="wanted context L', instead of a factor [tokens]")
-    replace: bool = Field(False, description="set aside the scaling that the checkpoint already has")
     dtype: str = Field("auto", description="auto, float32, bfloat16 or float16")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps, ...")
     attention: str | None = Field(None, description="attention implementation of transformers")
-    trust_remote_code: bool = Field(False, description="run modelling code that comes with the checkpoint")
-    allow_pickle: bool = Field(False, description="load .bin weights, which can run code while being read")
     bos: str = Field("auto", description="beginning-of-sequence token: auto, always or never")
     prefill_chunk: int | None = Field(None, ge=2, description="tokens per forward pass, to save memory [tokens]")
 

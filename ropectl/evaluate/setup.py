@@ -9,10 +9,11 @@ from typing import Any
 
 from ropectl.data.sources import open_source
 from ropectl.data.tokens import DocumentSet, bos_token, select_documents
-from ropectl.errors import ConfigError, DataError, MethodError
+from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.config import ModelConfig, TextConfig
 from ropectl.hf.dialects import text_section
 from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer
+from ropectl.hf.policy import Policy, choose_method, resolve_factor
 from ropectl.hf.source import ModelSource, read_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
@@ -66,17 +67,18 @@ class Setup:
         """
         existing = self.source.rope.method
         if spec is None:
+            adapter = self.source.adapter
+            if adapter is not None and not adapter.is_described:
+                raise ConfigError(
+                    f"{self.source.name} does not say the scaling it was trained with: it has no ropectl.json.",
+                    "Name it: -m SPEC (or -m none if it was trained without).",
+                )
             return existing
-        method = parse_method(spec, self.factor, self.geometry)
-        method.frequencies(self.geometry)  # parameters that do not fit this geometry show here
-        taken = existing.name != "none" and method.name != "none" and method != existing
-        if taken and not self.config.replace:
-            raise MethodError(
-                f"{self.source.name} is already scaled: {existing.label} over a trained length of {self.trained_length} tokens. "
-                f"{method.label} would not be added to that but take its place.",
-                "To set the checkpoint's own scaling aside for this: --replace.",
-            )
-        return method
+        same = parse_method(spec, self.factor, self.geometry)
+        if same == existing:
+            return existing
+        policy = Policy.replace if self.config.replace else Policy.refuse
+        return choose_method(self.source.name, self.source.rope, spec, self.factor, policy, composable=False)
 
     def target(self, method: ScalingMethod) -> int:
         """Returns the context to measure up to: what was asked for, else what the method is made for [tokens]."""
@@ -137,31 +139,6 @@ class Setup:
                 else "Give longer text: --text FILE",
             )
         return chosen
-
-
-def resolve_factor(geometry: RopeGeometry, factor: float | None, target_length: int | None) -> float | None:
-    """Returns the extension factor that ``--factor`` and ``--target-length`` say together.
-
-    Raises:
-        ConfigError: If they contradict each other, or the target is below the trained length.
-    """
-    if target_length is None:
-        return factor
-    trained = geometry.original_max_position_embeddings
-    implied = target_length / trained
-    if implied < 1:
-        raise ConfigError(
-            f"target-length = {target_length} is below the trained length of {trained} tokens.",
-            f"Type for example: --target-length {4 * trained}",
-        )
-    if factor is not None and geometry.target_length(factor) == target_length:
-        return factor  # the target is the factor, rounded to a token
-    if factor is not None:
-        raise ConfigError(
-            f"--factor {factor:g} and --target-length {target_length} contradict each other: {target_length} / {trained} = {implied:g}.",
-            "Give one of them.",
-        )
-    return implied
 
 
 def missing_lengths_notes(documents: DocumentSet, lengths: Sequence[int], text: str) -> list[str]:

@@ -24,4 +24,8 @@ def model_fingerprint(source: ModelSource) -> str:
         stats = [(name, (folder / name).stat()) for name in names]
         builtin = source.name.startswith("builtin:")
         files = [(name, stat.st_size, 0 if builtin else stat.st_mtime_ns) for name, stat in stats]
+    if source.adapter is not None:
+        folder = source.adapter.path
+        weights = [path for path in sorted(folder.iterdir()) if path.suffix in _WEIGHT_SUFFIXES]
+        files += [(f"adapter/{path.name}", path.stat().st_size, path.stat().st_mtime_ns) for path in weights]
     return content_id({"config": dict(source.config), "files": files, "commit": source.commit})

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.errors import ConfigError
+from ropectl.hf.adapter import merge_adapter
 from ropectl.hf.source import ModelSource, load_hint
 
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -67,7 +68,7 @@ def load_tokenizer(source: ModelSource, options: LoadOptions) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source.location, **_common_arguments(source, options))
+        tokenizer = AutoTokenizer.from_pretrained(source.tokenizer_location, **_common_arguments(source, options))
     except (OSError, ValueError, ImportError) as error:
         raise ConfigError(f"The tokenizer of {source.name} cannot be loaded: {error}", load_hint(str(error))) from None
     tokenizer.model_max_length = sys.maxsize  # whole documents are tokenized; no warning that they are long
@@ -109,9 +110,10 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
         raise ConfigError(f"{source.name} cannot be loaded: {error}", load_hint(str(error))) from None
     _check_complete(source, report)
     model.eval()
-    if not source.rope.overridden:  # else the config's own tables are not the ones that will be measured
-        verify_rope(model, source.rope.method.frequencies(source.rope.geometry))
-    return model
+    rope = source.loaded_rope
+    if not rope.overridden:  # else the config's own tables are not the ones that will be measured
+        verify_rope(model, rope.method.frequencies(rope.geometry))
+    return model if source.adapter is None else merge_adapter(model, source.adapter, options.allow_pickle).eval()
 
 
 def _check_complete(source: ModelSource, report: Mapping[str, Any]) -> None:

@@ -67,8 +67,8 @@ def rotary_module(model: nn.Module) -> Any:
     return module
 
 
-def verify_rope(model: nn.Module, expected: RopeFrequencies) -> None:
-    """Checks that the live rotary module holds ``expected``.
+def verify_rope(model: nn.Module, expected: RopeFrequencies) -> float:
+    """Checks that the live rotary module holds ``expected``; returns the largest relative difference of a frequency.
 
     To be called after everything that may touch buffers: loading, casting, moving, wrapping. It finds
     buffers that were rounded to half precision or left uninitialised, which raise no error by themselves.
@@ -99,6 +99,7 @@ def verify_rope(model: nn.Module, expected: RopeFrequencies) -> None:
         raise PatchError(
             f"The model's attention factor is {scaling:.9g}, but the method computes {expected.attention_factor:.9g}."
         )
+    return float(error[worst])
 
 
 @dataclass

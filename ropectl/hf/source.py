@@ -14,8 +14,11 @@ from typing import Any
 
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.dialects import check_dialects, check_types, text_section
+from ropectl.hf.adapter import Adapter, base_of_adapter, is_adapter
+from ropectl.hf.dialects import check_dialects, check_types, scaling_block, text_section
 from ropectl.hf.geometry import RopeDescription, describe_rope, is_self_contained
+from ropectl.hf.sidecar import SIDECAR, read_sidecar, with_sidecar
+from ropectl.rope.registry import parse_method
 
 BUILTIN_MODELS = {"builtin:tiny": TINY_MODEL_DIR}
 
@@ -34,6 +37,7 @@ class ModelSource:
         commit: The commit that the revision stands for, for models from the hub.
         config: The content of ``config.json``.
         rope: Geometry and current scaling method.
+        adapter: The LoRA adapter that is added to the weights; None for whole models.
     """
 
     name: str
@@ -43,6 +47,18 @@ class ModelSource:
     gguf_file: str | None = None
     revision: str | None = None
     commit: str | None = None
+    adapter: Adapter | None = None
+
+    @property
+    def tokenizer_location(self) -> str:
+        """Where the tokenizer is: an adapter may bring its own."""
+        has_own = self.adapter is not None and (self.adapter.path / "tokenizer_config.json").is_file()
+        return str(self.adapter.path) if self.adapter is not None and has_own else self.location
+
+    @property
+    def loaded_rope(self) -> RopeDescription:
+        """What the model computes as it comes out of its files; an adapter's scaling is applied after."""
+        return self.adapter.base_rope if self.adapter is not None else self.rope
 
 
 def read_config(
@@ -51,7 +67,7 @@ def read_config(
     """Returns what is known of a model without its weights.
 
     Args:
-        name: Folder, GGUF file, hub id or ``builtin:tiny``.
+        name: Folder, GGUF file, adapter folder, hub id or ``builtin:tiny``.
         revision: Branch, tag or commit on the hub.
         original_length: The trained length, where the config does not say it.
         trust_remote_code: Run configuration code that comes with the checkpoint, where its class is not stock.
@@ -63,6 +79,8 @@ def read_config(
     if name.startswith("builtin:") and name not in BUILTIN_MODELS:
         raise ConfigError(f"There is no built-in model {name!r}.", f"Known: {', '.join(BUILTIN_MODELS)}.")
     path = BUILTIN_MODELS.get(name, Path(name).expanduser())
+    if is_adapter(path):
+        return _adapter_source(name, path, original_length, trust_remote_code)
     gguf_file = commit = None
     config: Mapping[str, Any]
     if path.is_file() and path.suffix == ".gguf":
@@ -93,7 +111,38 @@ def read_config(
         length = rope.geometry.original_max_position_embeddings
         note = f"The config does not say max_position_embeddings: {length} is the default of its class. Another: --original-length N"
         rope = replace(rope, warnings=(*rope.warnings, note))
+    if gguf_file is None and original_length is None:
+        rope = _with_sidecar(rope, config, _sidecar_path(name, path, commit))
     return ModelSource(name, location, config, rope, gguf_file, revision, commit)
+
+
+def _sidecar_path(name: str, folder: Path, commit: str | None) -> Path:
+    """The file that describes a patched checkpoint; on the hub, as far as it can be had."""
+    if commit is None:
+        return folder / SIDECAR
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(name, SIDECAR, revision=commit))
+    except Exception:  # most repositories have none, and the hub client has many ways to say so
+        return folder / SIDECAR
+
+
+def _with_sidecar(rope: RopeDescription, config: Mapping[str, Any], path: Path) -> RopeDescription:
+    sidecar = read_sidecar(path)
+    return rope if sidecar is None else with_sidecar(rope, sidecar, scaling_block(text_section(config)), path)
+
+
+def _adapter_source(name: str, path: Path, original_length: int | None, trust_remote_code: bool) -> ModelSource:
+    """The base's source, with the scaling that the adapter was trained with."""
+    base_name, revision = base_of_adapter(path)
+    base = read_config(base_name, revision, original_length, trust_remote_code)
+    sidecar = read_sidecar(path / SIDECAR)
+    rope = base.rope
+    if sidecar is not None:
+        method = parse_method(sidecar.method)
+        rope = replace(rope, geometry=sidecar.geometry, method=method, warnings=())
+    return replace(base, name=name, rope=rope, adapter=Adapter(path, base.rope, sidecar is not None))
 
 
 def _json_config(path: Path) -> dict[str, Any]:

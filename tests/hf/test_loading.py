@@ -170,7 +170,8 @@ def test_hub_ids_are_resolved_by_the_hub_client(
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     source = read_config("org/model", revision="v1")
-    assert asked == [("org/model", "config.json", "v1")] and source.location == "org/model" and source.revision == "v1"
+    assert asked == [("org/model", "config.json", "v1"), ("org/model", "ropectl.json", folder.name)]
+    assert source.location == "org/model" and source.revision == "v1"
     assert source.commit == folder.name, "the cache keeps each commit in a folder of its name"
     assert source.rope.geometry.original_max_position_embeddings == 128
 

@@ -38,7 +38,8 @@ def inspect(
     from ropectl.cli import output
     from ropectl.errors import ConfigError
     from ropectl.evaluate.config import ModelConfig
-    from ropectl.evaluate.setup import Setup, resolve_factor
+    from ropectl.evaluate.setup import Setup
+    from ropectl.hf.policy import resolve_factor
     from ropectl.lengths import parse_length
     from ropectl.report.inspection import inspection_parts
     from ropectl.rope.geometry import RopeGeometry

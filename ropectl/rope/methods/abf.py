@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pydantic import Field
+from typing_extensions import Self
 
 from ropectl.errors import MethodError
 from ropectl.rope.frequencies import RopeFrequencies, base_inv_freq, reach_tokens
@@ -58,3 +59,11 @@ class AdjustedBaseFrequency(ScalingMethod):
     def native_config(self, geometry: RopeGeometry) -> RopeConfigPatch:
         rope_parameters = {"rope_type": "default", "rope_theta": self.rope_theta}
         return RopeConfigPatch(rope_parameters, self.target_length(geometry))
+
+    @classmethod
+    def from_native(cls, rope_parameters: dict[str, Any], geometry: RopeGeometry) -> Self | None:
+        """Another base than the trained one, which only a geometry from elsewhere than the block can tell."""
+        base = rope_parameters.get("rope_theta", geometry.rope_theta)
+        if rope_parameters["rope_type"] != "default" or base == geometry.rope_theta:
+            return None
+        return cls.create({"rope_theta": base})

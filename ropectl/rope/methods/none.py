@@ -29,4 +29,5 @@ class NoScaling(ScalingMethod):
 
     @classmethod
     def from_native(cls, rope_parameters: dict[str, Any], geometry: RopeGeometry) -> Self | None:
-        return cls() if rope_parameters["rope_type"] == "default" else None
+        is_as_trained = rope_parameters.get("rope_theta", geometry.rope_theta) == geometry.rope_theta
+        return cls() if rope_parameters["rope_type"] == "default" and is_as_trained else None

@@ -1,0 +1,1 @@
+"""Writing patched checkpoints: plan, copy, write aside, prove, rename."""

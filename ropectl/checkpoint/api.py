@@ -1,0 +1,240 @@
+"""``patch``: settings in, a proven checkpoint and its record out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from ropectl.checkpoint.card import with_section
+from ropectl.checkpoint.files import FileList, check_space, copy_files
+from ropectl.checkpoint.hub import hub_sizes
+from ropectl.checkpoint.material import is_rewritten, source_files, write_weights
+from ropectl.checkpoint.plan import PatchPlan, plan_patch
+from ropectl.checkpoint.settings import PatchSettings
+from ropectl.checkpoint.staging import check_out, clear_leftovers, staged
+from ropectl.errors import ConfigError
+from ropectl.hf.loading import LoadOptions
+from ropectl.hf.sidecar import SIDECAR
+from ropectl.hf.source import ModelSource, read_config
+from ropectl.records import SCHEMA_VERSION
+from ropectl.runs import check_writable, command_line, package_versions, write_json
+
+CARD = "README.md"
+TOKENIZER_CONFIG = "tokenizer_config.json"
+
+
+class PatchReporter(Protocol):
+    """Listens to a patch being written."""
+
+    def note(self, text: str) -> None:
+        """Something a person should know."""
+
+    def start(self, what: str, num_bytes: int) -> None:
+        """A part begins that goes through this many bytes; 0 where that is not known."""
+
+    def advance(self, num_bytes: int) -> None:
+        """Bytes are done."""
+
+
+@dataclass
+class SilentPatchReporter:
+    """Keeps notes, prints nothing."""
+
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Keeps the note."""
+        self.notes.append(text)
+
+    def start(self, what: str, num_bytes: int) -> None:
+        """Ignores it."""
+
+    def advance(self, num_bytes: int) -> None:
+        """Ignores it."""
+
+
+def patch_checkpoint(settings: PatchSettings, reporter: PatchReporter | None = None) -> dict[str, Any]:
+    """Writes a checkpoint that stock runtimes load with the scaling in force; returns its record.
+
+    Args:
+        settings: Which checkpoint, which method, where to.
+        reporter: Told about progress and notes.
+
+    Returns:
+        The record, which is also stored as ``ropectl.json``; with ``dry_run`` the plan in the same form.
+
+    Raises:
+        ConfigError: If the request cannot work; nothing is written then.
+        PatchError: If what was written does not compute what the method says; it is removed again.
+    """
+    reporter = reporter or SilentPatchReporter()
+    source = read_config(settings.model, settings.revision, settings.original_length, settings.trust_remote_code)
+    plan = plan_patch(settings, source)
+    out = _checked_out(settings, source)
+    for note in plan.notes:
+        reporter.note(note)
+    if settings.dry_run:
+        return _dry_run(settings, plan, reporter)
+    assert out is not None
+    if source.adapter is not None and not settings.merge:
+        return _write_adapter(settings, plan, out, reporter)
+    return _write_checkpoint(settings, plan, out, reporter)
+
+
+def _checked_out(settings: PatchSettings, source: ModelSource) -> Path | None:
+    if settings.out is None:
+        if settings.dry_run:
+            return None
+        raise ConfigError(
+            "patch needs a place to write to.", "Type for example: -o patched, or --dry-run to see the plan"
+        )
+    clear_leftovers(settings.out)
+    folder = source.adapter.path if source.adapter is not None else Path(source.location)
+    check_out(settings.out, folder if folder.exists() else None, settings.overwrite)
+    check_writable(settings.out.parent)
+    return settings.out
+
+
+def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, out: Path, reporter: PatchReporter) -> dict[str, Any]:
+    from ropectl.checkpoint.logits import compare_logits
+    from ropectl.checkpoint.proof import prove_checkpoint
+
+    names = ("dtype", "trust_remote_code", "allow_pickle")
+    options = LoadOptions(**{name: getattr(settings, name) for name in names})
+    files = None
+    if not is_rewritten(plan.source, settings.merge):
+        files = source_files(plan.source, settings.allow_pickle)
+        check_space(out, 0 if settings.link else files.num_bytes)
+    with staged(out) as aside:
+        aside.mkdir()
+        if files is None:
+            reporter.start("loading and saving weights", 0)
+            write_weights(plan.source, aside, options, reporter.note)
+        else:
+            _copy(settings, files, aside, reporter)
+        config = _write_configs(settings, plan, aside, files.root if files else aside)
+        reporter.start("reading back", 0)
+        verified = prove_checkpoint(aside, plan, settings.trust_remote_code)
+        if settings.verify_logits:
+            reporter.start("comparing logits", 0)
+            verified["logits"] = compare_logits(aside, plan, options)
+        record = _record(settings, plan, config, verified)
+        record["files"] = _describe_files(files or FileList(aside, ()), settings)
+        _write_descriptions(aside, record, plan)
+    return record
+
+
+def _copy(settings: PatchSettings, files: FileList, aside: Path, reporter: PatchReporter) -> None:
+    rewritten = {"config.json", TOKENIZER_CONFIG, SIDECAR, CARD}
+    kept = [name for name in files.kept if name not in rewritten]
+    if settings.drop_code:
+        kept = [name for name in kept if not name.endswith(".py")]
+    if files.left_out:
+        reporter.note(f"Left out, for pickles can run code: {', '.join(files.left_out)}. To copy them: --allow-pickle")
+    copied = FileList(files.root, tuple(kept))
+    reporter.start("linking" if settings.link else "copying", copied.num_bytes)
+    copy_files(copied, aside, settings.link, reporter.advance)
+
+
+def _write_configs(settings: PatchSettings, plan: PatchPlan, aside: Path, origin: Path) -> dict[str, Any]:
+    """Writes the config and what belongs to it, from the texts in ``origin``; returns the config."""
+    config = plan.config(json.loads((origin / "config.json").read_text()), settings.drop_code)
+    write_json(aside / "config.json", config)
+    tokenizer = origin / TOKENIZER_CONFIG
+    if tokenizer.is_file():
+        write_json(aside / TOKENIZER_CONFIG, plan.tokenizer_config(json.loads(tokenizer.read_text())))
+    card = origin / CARD
+    if card.is_file() and origin != aside:
+        (aside / CARD).write_bytes(card.read_bytes())
+    return config
+
+
+def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter: PatchReporter) -> dict[str, Any]:
+    """An adapter keeps its weights, and gets its scaling beside them."""
+    from ropectl.checkpoint.files import list_files
+
+    assert plan.source.adapter is not None
+    files = list_files(plan.source.adapter.path, settings.allow_pickle)
+    with staged(out) as aside:
+        aside.mkdir()
+        _copy(settings, files, aside, reporter)
+        for name in (TOKENIZER_CONFIG, CARD):
+            if (files.root / name).is_file():
+                (aside / name).write_bytes((files.root / name).read_bytes())
+        record = _record(settings, plan, plan.config(plan.source.config), {})
+        record["files"] = _describe_files(files, settings)
+        record["next_steps"] = [_adapter_step(settings, plan)]
+        _write_descriptions(aside, record, plan)
+    return record
+
+
+def _adapter_step(settings: PatchSettings, plan: PatchPlan) -> dict[str, Any]:
+    base = plan.source.location
+    command = (
+        f"ropectl patch {base} --replace -m '{plan.method}' -o base-scaled   # then load the adapter on base-scaled"
+    )
+    return {
+        "runtime": "all",
+        "command": command,
+        "refusal": None,
+        "notes": [f"ropectl itself loads {settings.out} as it is."],
+    }
+
+
+def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: PatchReporter) -> dict[str, Any]:
+    from ropectl.checkpoint.files import check_weights, list_files
+
+    folder = Path(plan.source.location)
+    record = _record(settings, plan, plan.config(plan.source.config, settings.drop_code), {})
+    if is_rewritten(plan.source, settings.merge):
+        record["files"] = {"rewritten": True}
+    elif folder.is_dir():
+        files = list_files(folder, settings.allow_pickle)
+        try:
+            check_weights(files)
+        except ConfigError as error:
+            reporter.note(f"{error} The plan stands, but writing would stop here.")
+        record["files"] = _describe_files(files, settings)
+    else:
+        sizes = hub_sizes(plan.source.location, plan.source.commit)
+        record["files"] = {"num_files": len(sizes), "num_bytes": sum(sizes.values()), "linked": False, "left_out": []}
+    return record
+
+
+def _describe_files(files: FileList, settings: PatchSettings) -> dict[str, Any]:
+    return {
+        "num_files": len(files.kept),
+        "num_bytes": files.num_bytes,
+        "linked": settings.link,
+        "left_out": list(files.left_out),
+    }
+
+
+def _record(
+    settings: PatchSettings, plan: PatchPlan, config: Mapping[str, Any], verified: Mapping[str, Any]
+) -> dict[str, Any]:
+    sidecar = plan.sidecar()
+    source = plan.source
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "output": str(settings.out) if settings.out is not None else None,
+        **sidecar.to_json(),
+        "before": {"method": str(source.rope.method), "max_position_embeddings": source.rope.max_position_embeddings},
+        "source": {"name": source.name, "revision": source.revision, "commit": source.commit},
+        "verified": dict(verified),
+        "runtimes": [],
+        "next_steps": [],
+        "notes": list(plan.notes),
+        "versions": package_versions(),
+        "command": command_line(),
+    }
+
+
+def _write_descriptions(aside: Path, record: Mapping[str, Any], plan: PatchPlan) -> None:
+    write_json(aside / SIDECAR, record)
+    card = aside / CARD
+    before = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+    card.write_text(with_section(before, record), encoding="utf-8")

@@ -1,0 +1,53 @@
+"""The section of the model card that says what was done, between two markers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+BEGIN, END = "<!-- ropectl:begin -->", "<!-- ropectl:end -->"
+
+
+def with_section(card: str, record: Mapping[str, Any]) -> str:
+    """Returns a model card with the section of this patch in it, in place of an earlier patch's.
+
+    Args:
+        card: The text of README.md as it was; empty if there was none.
+        record: What ``patch`` reports.
+    """
+    section = _section(record)
+    between = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+    if between.search(card):
+        return between.sub(lambda _: section, card, count=1)
+    return f"{card.rstrip()}\n\n{section}\n".lstrip() if card else f"{section}\n"
+
+
+def _section(record: Mapping[str, Any]) -> str:
+    geometry = record["geometry"]
+    frozen = f", frozen at {record['seq_len']} tokens" if record["seq_len"] else ""
+    lines = [
+        BEGIN,
+        "## Context extension",
+        "",
+        f"The rotary position embedding of `{record['source']['name']}` was scaled with ropectl; weights are unchanged.",
+        "",
+        f"- method: `{_short(record['method'])}`{frozen}",
+        f"- trained: {geometry['original_max_position_embeddings']} tokens, rope_theta {geometry['rope_theta']:g}, "
+        f"rotary_dim {geometry['rotary_dim']}",
+        f"- meant for: {record['target_length']} tokens",
+        "",
+        "How to run it:",
+        "",
+    ]
+    for step in record["next_steps"]:
+        if step["command"]:
+            lines += [f"{step['runtime']}:", "", "```", step["command"], "```", ""]
+        else:
+            lines += [f"{step['runtime']}: not possible. {step['refusal']}", ""]
+    lines += ["Positions can be computed that far; how well the model works there is a matter of measurement.", END]
+    return "\n".join(lines)
+
+
+def _short(spec: str, width: int = 200) -> str:
+    return spec if len(spec) <= width else spec[:width] + "..."

@@ -1,0 +1,184 @@
+"""Which files of a checkpoint are carried over, and how: byte for byte, in bounded memory."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ropectl.errors import ConfigError, RopectlError
+
+WEIGHT_SUFFIX = ".safetensors"
+INDEX = "model.safetensors.index.json"
+
+#: Files that Python can unpickle, which runs code.
+PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+
+_SKIPPED_FOLDERS = (".git", ".cache", "__pycache__", ".ipynb_checkpoints")
+_CHUNK = 16 * 2**20
+_MAX_HEADER = 100 * 2**20
+
+
+@dataclass(frozen=True)
+class FileList:
+    """What a checkpoint folder holds.
+
+    Attributes:
+        root: The folder.
+        kept: Paths under it that are carried over.
+        left_out: Paths that are not: pickles.
+    """
+
+    root: Path
+    kept: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = field(default=())
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of what is carried over [bytes]."""
+        return sum((self.root / name).stat().st_size for name in self.kept)
+
+    @property
+    def weights(self) -> tuple[str, ...]:
+        """The weight files among them."""
+        return tuple(name for name in self.kept if name.endswith(WEIGHT_SUFFIX))
+
+
+def list_files(root: Path, allow_pickle: bool) -> FileList:
+    """Returns the files of a checkpoint folder, those in its subfolders included.
+
+    Args:
+        root: The folder; links to files are followed, as the hub's cache consists of them.
+        allow_pickle: Carry over pickles too.
+
+    Raises:
+        ConfigError: If a link leads nowhere.
+    """
+    kept: list[str] = []
+    left_out: list[str] = []
+    for folder, subfolders, names in os.walk(root):
+        subfolders[:] = sorted(name for name in subfolders if name not in _SKIPPED_FOLDERS)
+        for name in sorted(names):
+            path = (Path(folder) / name).relative_to(root).as_posix()
+            if not (root / path).is_file():
+                raise ConfigError(f"{root / path} is a broken link or no ordinary file.", "Remove it, or mend it.")
+            is_pickle = name.endswith(PICKLE_SUFFIXES)
+            (left_out if is_pickle and not allow_pickle else kept).append(path)
+    return FileList(root, tuple(kept), tuple(left_out))
+
+
+def check_weights(files: FileList) -> None:
+    """Checks that there are weights and that they are whole, by their headers alone.
+
+    Raises:
+        ConfigError: Naming the file that is missing or too short.
+    """
+    if not files.weights:
+        pickles = [name for name in (*files.kept, *files.left_out) if name.endswith(PICKLE_SUFFIXES)]
+        if pickles and files.left_out:
+            raise ConfigError(
+                f"{files.root} has only pickled weights ({pickles[0]}), which can run code while being read.",
+                "To copy them as they are: --allow-pickle",
+            )
+        if not pickles:
+            raise ConfigError(f"{files.root} has no weights: no .safetensors file.", "Give a whole checkpoint.")
+    for name in _indexed(files.root):
+        if not (files.root / name).is_file():
+            raise ConfigError(f"{files.root} is incomplete: {INDEX} names {name}, which is not there.")
+    for name in files.weights:
+        _check_whole(files.root / name)
+
+
+def _indexed(root: Path) -> list[str]:
+    index = root / INDEX
+    if not index.is_file():
+        return []
+    try:
+        return sorted(set(json.loads(index.read_text())["weight_map"].values()))
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ConfigError(f"{index} cannot be read: {error!r}") from None
+
+
+def _check_whole(path: Path) -> None:
+    """The header of a safetensors file says where its last tensor ends."""
+    size = path.stat().st_size
+    try:
+        with path.open("rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(length)) if length <= min(size, _MAX_HEADER) else None
+        assert isinstance(header, dict)
+        ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+    except (struct.error, ValueError, KeyError, TypeError, AssertionError):
+        raise ConfigError(f"{path} is not a safetensors file, or is damaged.") from None
+    wanted = 8 + length + max(ends, default=0)
+    if size != wanted:
+        raise ConfigError(f"{path} is incomplete: it has {size} bytes, its header says {wanted}.", "Download it again.")
+
+
+def copy_files(files: FileList, out: Path, link: bool, advance: Callable[[int], None]) -> None:
+    """Copies files byte for byte; with ``link``, weight files become hard links to the same bytes.
+
+    Args:
+        files: What is carried over.
+        out: An existing folder.
+        link: Hard link weight files.
+        advance: Told the bytes as they are done.
+
+    Raises:
+        ConfigError: If linking is not possible between the two places.
+        RopectlError: If the disk is full or a file cannot be read.
+    """
+    for name in files.kept:
+        source, target = files.root / name, out / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if link and name.endswith(WEIGHT_SUFFIX):
+            _link(source.resolve(), target)
+            advance(source.stat().st_size)
+        else:
+            _copy(source, target, advance)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError as error:
+        reason = "they are on different file systems" if error.errno == errno.EXDEV else error.strerror
+        raise ConfigError(
+            f"{source} cannot be hard linked to {target.parent}: {reason}.", "Leave out --link to copy."
+        ) from None
+
+
+def _copy(source: Path, target: Path, advance: Callable[[int], None]) -> None:
+    buffer = memoryview(bytearray(min(_CHUNK, max(1, source.stat().st_size))))
+    try:
+        with source.open("rb", buffering=0) as reader, target.open("wb", buffering=0) as writer:
+            while count := reader.readinto(buffer):
+                done = 0
+                while done < count:
+                    done += writer.write(buffer[done:count])
+                advance(count)
+        shutil.copymode(source, target)
+        if target.stat().st_size != source.stat().st_size:
+            raise OSError(errno.EIO, "it changed while it was copied")
+    except OSError as error:
+        raise RopectlError(f"{source} cannot be copied: {error.strerror or error}.") from None
+
+
+def check_space(place: Path, num_bytes: int) -> None:
+    """Checks that a copy fits on the disk before it begins.
+
+    Raises:
+        ConfigError: With both sizes.
+    """
+    nearest = next(folder for folder in (place.absolute(), *place.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(nearest).free
+    if num_bytes > free:
+        raise ConfigError(
+            f"{place} needs {num_bytes / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free there.",
+            "Choose another place with --out, or --link to share the weight files.",
+        )

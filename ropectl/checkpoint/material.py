@@ -1,0 +1,70 @@
+"""Weights that cannot be copied as they are: GGUF files and merged adapters are loaded and saved once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from ropectl.checkpoint.files import FileList, check_weights, list_files
+from ropectl.checkpoint.hub import download
+from ropectl.checkpoint.logits import checkpoint_dtype
+from ropectl.errors import RopectlError
+from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer
+from ropectl.hf.source import ModelSource
+
+#: Left to the tools that read the rest; their content belongs to weights that are rewritten.
+_OF_WEIGHTS = (".safetensors", ".safetensors.index.json", ".bin.index.json")
+
+
+def source_files(source: ModelSource, allow_pickle: bool) -> FileList:
+    """Returns the files that a checkpoint consists of, fetched from the hub where it is there.
+
+    Raises:
+        ConfigError: If weights are missing or incomplete.
+    """
+    folder = Path(source.location)
+    if not folder.is_dir():
+        folder = download(source.location, source.commit, allow_pickle)
+    files = list_files(folder, allow_pickle)
+    check_weights(files)
+    return files
+
+
+def is_rewritten(source: ModelSource, merge: bool) -> bool:
+    """Returns whether the weights have to be loaded and saved to become a checkpoint."""
+    return source.gguf_file is not None or (source.adapter is not None and merge)
+
+
+def write_weights(source: ModelSource, out: Path, options: LoadOptions, note: Callable[[str], None]) -> None:
+    """Loads the model and saves it to a folder, with tokenizer, and the base's other files where it has any.
+
+    Raises:
+        RopectlError: If saving fails.
+    """
+    dtype = options.dtype if options.dtype != "auto" else checkpoint_dtype(source.config)
+    if source.gguf_file is not None and options.dtype == "auto":
+        dtype = "float32"
+        note(
+            "GGUF weights are written as float32, which is exact for dequantised values. Half the size: --dtype bfloat16"
+        )
+    options = LoadOptions(**{**vars(options), "dtype": dtype, "device": "cpu"})
+    if source.gguf_file is None:
+        _copy_other_files(source, out, options.allow_pickle)
+    tokenizer = load_tokenizer(source, options)
+    model = load_model(source, options)
+    try:
+        model.save_pretrained(out)
+        limit = model.config.get_text_config().max_position_embeddings
+        tokenizer.model_max_length = limit  # load_tokenizer had lifted it
+        tokenizer.save_pretrained(out)
+    except OSError as error:
+        raise RopectlError(f"The weights cannot be saved to {out.parent}: {error.strerror or error}.") from None
+
+
+def _copy_other_files(source: ModelSource, out: Path, allow_pickle: bool) -> None:
+    files = source_files(source, allow_pickle)
+    for name in files.kept:
+        if not name.endswith(_OF_WEIGHTS):
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(files.root / name, out / name)

@@ -1,0 +1,174 @@
+"""What ``patch`` will do, decided and checked before a byte is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ropectl.checkpoint.settings import PatchSettings
+from ropectl.errors import ConfigError, MethodError
+from ropectl.hf.config_writer import patched_config
+from ropectl.hf.dialects import text_section
+from ropectl.hf.family_patch import family_patch
+from ropectl.hf.policy import Policy, choose_method, resolve_factor
+from ropectl.hf.sidecar import Sidecar
+from ropectl.hf.source import ModelSource
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import RopeConfigPatch, ScalingMethod
+from ropectl.rope.notes import method_notes
+
+#: transformers writes a number this large where a tokenizer has no limit.
+NO_TOKENIZER_LIMIT = 10**12
+
+
+@dataclass(frozen=True)
+class PatchPlan:
+    """A scaling, decided for one checkpoint.
+
+    Attributes:
+        source: The checkpoint.
+        method: What will be computed.
+        seq_len: The length at which a length-dependent method is frozen [tokens]; None if it is not.
+        patch: How the config says it.
+        target_length: The context that is meant to work [tokens].
+        notes: What a person should know, most telling first.
+    """
+
+    source: ModelSource
+    method: ScalingMethod
+    seq_len: int | None
+    patch: RopeConfigPatch
+    target_length: int
+    notes: tuple[str, ...]
+
+    @property
+    def geometry(self) -> RopeGeometry:
+        """What the model was trained with."""
+        return self.source.rope.geometry
+
+    def sidecar(self) -> Sidecar:
+        """Returns what the config alone does not say."""
+        return Sidecar(
+            method=str(self.method),
+            geometry=self.geometry,
+            rope_parameters={**self.patch.rope_parameters, **self.patch.hints},
+            max_position_embeddings=self.patch.max_position_embeddings,
+            target_length=self.target_length,
+            seq_len=self.seq_len,
+        )
+
+    def config(self, on_disk: Mapping[str, Any], drop_code: bool = False) -> dict[str, Any]:
+        """Returns the content of the new ``config.json``.
+
+        Args:
+            on_disk: The content of the old one.
+            drop_code: Take out the references to code that comes with the checkpoint.
+        """
+        config = patched_config(on_disk, self.patch)
+        if drop_code:
+            config.pop("auto_map", None)
+        return config
+
+    def tokenizer_config(self, on_disk: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the content of the new ``tokenizer_config.json``: its limit raised, for some runtimes obey it."""
+        limit = on_disk.get("model_max_length")
+        if isinstance(limit, int | float) and limit < min(NO_TOKENIZER_LIMIT, self.target_length):
+            return {**on_disk, "model_max_length": self.target_length}
+        return dict(on_disk)
+
+
+def plan_patch(settings: PatchSettings, source: ModelSource) -> PatchPlan:
+    """Returns what is to be done to a checkpoint.
+
+    Raises:
+        ConfigError: If the request cannot work, or would stack on, or lose, scaling that is there.
+    """
+    rope = source.rope
+    if settings.replace and settings.compose:
+        raise ConfigError("--replace and --compose contradict each other.", "Give one of them.")
+    if settings.strict and rope.warnings:
+        raise ConfigError(rope.warnings[0], "Mend the config, or leave out --strict.")
+    _check_code(settings, source)
+    factor = resolve_factor(rope.geometry, settings.factor, settings.target_length)
+    method = _method(settings, source, factor)
+    seq_len = _frozen_length(settings, method)
+    patch = family_patch(method, rope.geometry, text_section(source.config), seq_len)
+    _check_expressible(method, rope.geometry, patch, seq_len)
+    target = _target_length(settings, method, rope.geometry, factor, seq_len)
+    notes = [
+        *rope.warnings,
+        *method_notes(method, rope.geometry, seq_len or rope.geometry.original_max_position_embeddings),
+    ]
+    if method.depends_on_seq_len and seq_len is None:
+        notes.append(_DEPENDENT)
+    if "quantization_config" in source.config:
+        notes.append("The weights are quantised; they are copied as they are.")
+    return PatchPlan(source, method, seq_len, patch, target, tuple(notes))
+
+
+_DEPENDENT = (
+    "The frequencies of this checkpoint follow the length. transformers decides anew at every forward pass, so in generation "
+    "past the trained length the cache mixes keys of different frequencies, and results depend on the order of inputs. "
+    "Other runtimes decide once, or not at all. For one fixed set of frequencies: --freeze-at N"
+)
+
+
+def _method(settings: PatchSettings, source: ModelSource, factor: float | None) -> ScalingMethod:
+    rope = source.rope
+    if settings.method is None:
+        if factor is not None or settings.replace or settings.compose:
+            raise ConfigError(
+                "--factor, --target-length, --replace and --compose need a method.",
+                "Type for example: -m yarn --factor 4",
+            )
+        if source.adapter is not None and not source.adapter.is_described:
+            raise ConfigError(
+                f"{source.name} does not say the scaling it was trained with: it has no ropectl.json.",
+                "Name it: -m SPEC (or -m none if it was trained without).",
+            )
+        return rope.method
+    policy = Policy.compose if settings.compose else Policy.replace if settings.replace else Policy.refuse
+    return choose_method(source.name, rope, settings.method, factor, policy)
+
+
+def _check_code(settings: PatchSettings, source: ModelSource) -> None:
+    if "auto_map" not in source.config or settings.trust_remote_code or settings.drop_code:
+        return
+    raise ConfigError(
+        f"{source.name} brings its own model code (auto_map), and what that makes of a scaling is not known.",
+        "To leave the code out and rely on the classes of transformers: --drop-code. To keep and run it: --trust-remote-code",
+    )
+
+
+def _frozen_length(settings: PatchSettings, method: ScalingMethod) -> int | None:
+    if settings.freeze_at is not None and not method.depends_on_seq_len:
+        raise ConfigError(
+            f"{method.label} does not depend on the length, so there is nothing to freeze.", "Leave out --freeze-at."
+        )
+    return settings.freeze_at
+
+
+def _check_expressible(
+    method: ScalingMethod, geometry: RopeGeometry, patch: RopeConfigPatch, seq_len: int | None
+) -> None:
+    """Refuses a length-dependent method whose config would be one length's."""
+    if not method.depends_on_seq_len or seq_len is not None:
+        return
+    native = method.native_config(geometry)
+    if native is None or native.rope_parameters["rope_type"] != patch.rope_parameters["rope_type"]:
+        length = 4 * geometry.original_max_position_embeddings
+        raise MethodError(
+            f"{method.label} computes other frequencies for every length, and no stock config of this model can say that.",
+            f"To write the frequencies of one length, used at all lengths: --freeze-at {length}",
+        )
+
+
+def _target_length(
+    settings: PatchSettings, method: ScalingMethod, geometry: RopeGeometry, factor: float | None, seq_len: int | None
+) -> int:
+    if seq_len is not None:
+        return max(seq_len, geometry.original_max_position_embeddings)
+    if method.depends_on_seq_len and not hasattr(method, "factor"):
+        return settings.target_length or geometry.target_length(factor or 1.0)
+    return method.target_length(geometry)

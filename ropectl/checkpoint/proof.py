@@ -1,0 +1,73 @@
+"""A written checkpoint is read back by stock classes and compared with the method, before anybody sees it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ropectl.checkpoint.plan import PatchPlan
+from ropectl.errors import PatchError
+from ropectl.hf.dialects import text_section
+from ropectl.hf.geometry import describe_rope
+
+
+def prove_checkpoint(folder: Path, plan: PatchPlan, trust_remote_code: bool = False) -> dict[str, Any]:
+    """Returns what was compared, with the differences that were found; no weight is loaded.
+
+    Args:
+        folder: The checkpoint as written.
+        plan: What it has to compute.
+        trust_remote_code: Run modelling code that comes with the checkpoint.
+
+    Raises:
+        PatchError: If the checkpoint computes something else, or the two dialects of its config differ.
+    """
+    config = json.loads((folder / "config.json").read_text())
+    _compare_dialects(config)
+    return {"dialects": "equal", **_compare_tables(folder, plan, trust_remote_code)}
+
+
+def _compare_dialects(config: Mapping[str, Any]) -> None:
+    """Reads the file as transformers 4 does and as transformers 5 does."""
+    section = text_section(config)
+    if section.get("rope_scaling") is None and section["rope_parameters"].get("rope_type") != "default":
+        return  # one block per layer type: the old dialect has no words for it
+    old = {key: value for key, value in section.items() if key != "rope_parameters"}
+    new = {key: value for key, value in section.items() if key not in ("rope_scaling", "rope_theta")}
+    length = section.get("original_max_position_embeddings") or section["max_position_embeddings"]
+    readings = [describe_rope(dialect, length) for dialect in (old, new)]
+    facts = [(reading.geometry, reading.method, reading.max_position_embeddings) for reading in readings]
+    if facts[0] != facts[1]:
+        raise PatchError(f"The two dialects of the written config differ: {facts[0]} and {facts[1]}.")
+
+
+def _compare_tables(folder: Path, plan: PatchPlan, trust_remote_code: bool) -> dict[str, Any]:
+    import torch
+    import transformers
+
+    from ropectl.hf.patch import verify_rope
+
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
+        with torch.device("meta"):
+            model = transformers.AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
+    except Exception as error:  # a strict config, or a model's constructor, may raise anything
+        raise PatchError(f"Stock transformers cannot build a model from the written config: {error}") from error
+    expected = plan.method.frequencies(plan.geometry, plan.seq_len)
+    return {
+        "transformers": transformers.__version__,
+        "max_frequency_deviation": verify_rope(_with_real_tables(model), expected),
+        "attention_factor": expected.attention_factor,
+    }
+
+
+def _with_real_tables(model: Any) -> Any:
+    """Gives a model without storage the rotary module that its class would have built with storage."""
+    from ropectl.hf.patch import rotary_module, text_config
+
+    module = rotary_module(model)
+    name = next(name for name, candidate in model.named_modules() if candidate is module)
+    model.set_submodule(name, type(module)(config=text_config(model)))
+    return model

@@ -1,0 +1,97 @@
+"""A folder or file that is either whole or not there: written aside under a hidden name, then renamed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ropectl.errors import ConfigError
+
+
+def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
+    """Checks that the result can be written and touches nothing that is to stay.
+
+    Raises:
+        ConfigError: If it cannot.
+    """
+    if source is not None and source.exists():
+        here, there = out.resolve(), source.resolve()
+        if here == there or there in here.parents or here in there.parents:
+            raise ConfigError(
+                f"{out} is the source itself, or one lies inside the other: the source is never written to.",
+                "Choose another place: --out PATH",
+            )
+    is_empty = out.is_dir() and not any(out.iterdir())
+    if (out.exists() or out.is_symlink()) and not is_empty and not overwrite:
+        raise ConfigError(f"{out} exists already.", "To replace it: --overwrite")
+    if out.is_symlink():
+        raise ConfigError(f"{out} is a link.", "Name the place itself: --out PATH")
+    if overwrite and out.is_dir() and not is_empty and not (out / "config.json").is_file():
+        raise ConfigError(
+            f"{out} is a folder without a config.json: not a checkpoint, so it is not replaced.",
+            "Choose another place.",
+        )
+    if overwrite and out.is_file() and out.suffix != ".gguf":
+        raise ConfigError(f"{out} is a file; a checkpoint is a folder.", "Choose another place: --out PATH")
+
+
+@contextmanager
+def staged(out: Path) -> Iterator[Path]:
+    """Yields a path beside ``out`` to write to; renamed to ``out`` at the end, removed after any failure.
+
+    What stood at ``out`` is moved away only once the new result is whole. Left-overs of a killed run
+    under the same name are removed.
+    """
+    out = out.absolute()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    clear_leftovers(out)
+    aside, old = (out.with_name(f".{out.name}.{os.getpid()}.{kind}") for kind in ("tmp", "old"))
+    try:
+        yield aside
+        if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+            out.rename(old)
+        try:
+            aside.rename(out)
+        except BaseException:
+            if old.exists():
+                old.rename(out)
+            raise
+    except BaseException:  # Ctrl-C too must leave nothing half written behind
+        _remove(aside)
+        raise
+    _remove(old)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def clear_leftovers(out: Path) -> None:
+    """Removes what killed runs left beside ``out``; puts back what one had moved away and not yet replaced."""
+    pattern = re.compile(re.escape(f".{out.name}.") + r"(\d+)\.(tmp|old)")
+    for path in sorted(out.absolute().parent.glob(f".{out.name}.*")):
+        match = pattern.fullmatch(path.name)
+        if match is None or _is_alive(int(match[1])):
+            continue
+        if match[2] == "old" and not out.exists():
+            path.rename(out)
+        else:
+            _remove(path)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True

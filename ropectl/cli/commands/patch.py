@@ -1,0 +1,103 @@
+"""``ropectl patch``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ropectl.cli import options
+
+_OUTPUT = "Output"
+
+
+def patch(
+    model: options.Model = None,
+    method: options.MethodSpec = None,
+    factor: options.Factor = None,
+    target_length: options.TargetLength = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder to write; .gguf with --gguf-patch.", rich_help_panel=_OUTPUT),
+    ] = None,
+    replace: options.Replace = None,
+    compose: Annotated[
+        bool | None,
+        typer.Option(
+            "--compose", help="Extend the scaling that is there: factors multiply.", rich_help_panel="Scaling"
+        ),
+    ] = None,
+    freeze_at: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Length to freeze a length-dependent method at.", rich_help_panel="Scaling"),
+    ] = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE", help="Layer type to scale (full_attention).", rich_help_panel="Scaling"),
+    ] = None,
+    revision: options.Revision = None,
+    original_length: options.OriginalLength = None,
+    strict: Annotated[
+        bool | None, typer.Option("--strict", help="Doubts about the config are errors.", rich_help_panel="Model")
+    ] = None,
+    trust_remote_code: options.TrustRemoteCode = None,
+    drop_code: Annotated[
+        bool | None,
+        typer.Option("--drop-code", help="Leave out code that comes with the checkpoint.", rich_help_panel="Model"),
+    ] = None,
+    allow_pickle: options.AllowPickle = None,
+    link: Annotated[
+        bool | None,
+        typer.Option("--link", help="Hard link weight files instead of copying them.", rich_help_panel=_OUTPUT),
+    ] = None,
+    merge: Annotated[
+        bool | None,
+        typer.Option("--merge/--no-merge", help="Merge a LoRA adapter (default), or keep it.", rich_help_panel=_OUTPUT),
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="Type of weights that are rewritten (GGUF, merged).", rich_help_panel=_OUTPUT)
+    ] = None,
+    verify_logits: Annotated[
+        bool | None,
+        typer.Option("--verify-logits", help="Compare logits with a fresh process.", rich_help_panel=_OUTPUT),
+    ] = None,
+    gguf_patch: Annotated[
+        Path | None,
+        typer.Option("--gguf-patch", metavar="FILE", help="Patch a copy of a GGUF file.", rich_help_panel=_OUTPUT),
+    ] = None,
+    overwrite: Annotated[
+        bool | None, typer.Option("--overwrite", help="Replace what stands at --out.", rich_help_panel=_OUTPUT)
+    ] = None,
+    dry_run: Annotated[
+        bool | None, typer.Option("--dry-run", help="Show the plan, write nothing.", rich_help_panel=_OUTPUT)
+    ] = None,
+    config: options.ConfigFile = None,
+    print_config: options.PrintConfig = False,
+    format: options.OutputFormat = options.Format.human,
+) -> None:
+    """Write a checkpoint that stock runtimes load with the scaling in force. Weights are copied, not loaded.
+
+    Example: ropectl patch ./my-model -m yarn --factor 4 -o my-model-yarn4
+    """
+    given = locals()  # the options are the settings, under the same names
+    from ropectl.checkpoint.settings import PatchSettings
+
+    settings = options.resolve_config(PatchSettings, config, given)
+
+    from ropectl.cli import output
+
+    if print_config:
+        output.print_json(settings.model_dump(mode="json"))
+        return
+    from ropectl.checkpoint.api import patch_checkpoint
+    from ropectl.report.patch import patch_parts, step_lines
+
+    output.quiet_libraries()
+    with output.CopyReporter() as reporter:
+        record = patch_checkpoint(settings, reporter)
+    if format is options.Format.json:
+        output.print_json(record)
+    else:
+        output.print_human(*patch_parts(record))
+        output.print_lines(step_lines(record))

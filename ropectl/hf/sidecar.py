@@ -1,0 +1,96 @@
+"""``ropectl.json``: what a patched checkpoint was made from, for what its config cannot say.
+
+A stock config carries the scaled frequencies but not always how they came about: NTK-aware scaling is only
+another base there, ``linear`` does not say the trained length, the universal form is a list of numbers.
+The sidecar names method and geometry. It counts only while it agrees with the config beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ropectl.errors import ConfigError, MethodError
+from ropectl.hf.geometry import RopeDescription
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.registry import method_from_native, parse_method
+
+SIDECAR = "ropectl.json"
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """What is known of a patched checkpoint.
+
+    Attributes:
+        method: Spec of the method.
+        geometry: What the model was trained with.
+        rope_parameters: The block of the config that carries the method.
+        max_position_embeddings: The context that the config declares [tokens].
+        target_length: The context that is meant to work [tokens].
+        seq_len: The length at which a length-dependent method was frozen [tokens]; None if it was not.
+        layer_type: The layer type that is scaled, for configs with one block per layer type.
+    """
+
+    method: str
+    geometry: RopeGeometry
+    rope_parameters: dict[str, Any]
+    max_position_embeddings: int
+    target_length: int
+    seq_len: int | None = None
+    layer_type: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the sidecar's part of the file."""
+        return asdict(self)
+
+    def describes(self, block: Mapping[str, Any], max_position_embeddings: Any) -> bool:
+        """Returns whether a config still says what this sidecar says, whatever else it says beside."""
+        same = all(block.get(key) == value for key, value in self.rope_parameters.items())
+        return same and self.max_position_embeddings == max_position_embeddings
+
+
+def read_sidecar(path: Path) -> Sidecar | None:
+    """Returns the sidecar in a file; None if there is no such file.
+
+    Raises:
+        ConfigError: If the file is not what ropectl writes.
+    """
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text())
+        geometry = RopeGeometry(**content["geometry"])
+        values = {name: content[name] for name in Sidecar.__dataclass_fields__ if name in content}
+        return Sidecar(**{**values, "geometry": geometry})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{path} is not a description that ropectl wrote: {error}", "Remove it, and say the trained length instead."
+        ) from None
+
+
+def with_sidecar(rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, Any], path: Path) -> RopeDescription:
+    """Returns what a config says, completed by its sidecar; with a warning where the two disagree.
+
+    Args:
+        rope: What the config says by itself.
+        sidecar: The file beside it.
+        block: The config's scaling block.
+        path: The sidecar, for messages.
+    """
+    if not sidecar.describes(block, rope.max_position_embeddings):
+        warning = f"{path.name} describes another scaling than config.json, and is left out of account."
+        return replace(rope, warnings=(*rope.warnings, warning))
+    try:
+        method = parse_method(sidecar.method)
+        if sidecar.seq_len is not None:  # the config holds one length of the method, and so do its results
+            frozen = method_from_native(sidecar.rope_parameters, sidecar.geometry)
+            assert frozen is not None
+            method = frozen
+        method.frequencies(sidecar.geometry)
+    except MethodError as error:
+        raise ConfigError(f"{path} names a method that cannot be: {error.message}", "Remove the file.") from None
+    return replace(rope, geometry=sidecar.geometry, method=method, warnings=())

@@ -1,0 +1,89 @@
+"""What ``patch`` shows to people: the plan or the result in one table, then what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from ropectl.rope.method import short_spec
+
+_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def patch_parts(record: Mapping[str, Any]) -> list[Text | Table]:
+    """Returns the table, and the next steps as lines that can be copied whole."""
+    table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _rows(record):
+        table.add_row(name, value)
+    return [table]
+
+
+def step_lines(record: Mapping[str, Any]) -> list[str]:
+    """Returns the next step of every runtime as plain lines, never wrapped."""
+    lines: list[str] = []
+    for step in record["next_steps"]:
+        lines.append(
+            f"{step['runtime']}: {'' if step['command'] else 'not possible. ' + str(step['refusal'])}".rstrip()
+        )
+        lines += [f"  {line}" for line in (step["command"] or "").splitlines()]
+        lines += [f"  ({note})" for note in step["notes"]]
+    return lines
+
+
+def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    geometry, before, block = record["geometry"], record["before"], record["rope_parameters"]
+    frozen = f", frozen at {record['seq_len']} tokens" if record["seq_len"] else ""
+    trained = geometry["original_max_position_embeddings"]
+    rows = [
+        ("source", str(record["source"]["name"])),
+        ("trained", f"{trained} tokens, rope_theta {geometry['rope_theta']:g}, rotary_dim {geometry['rotary_dim']}"),
+        ("scaling", f"{short_spec(before['method'])} -> {short_spec(record['method'])}{frozen}"),
+        ("meant for", f"{record['target_length']} tokens"),
+        ("rope_parameters", ", ".join(f"{key} {_value(value)}" for key, value in block.items())),
+        ("max_position_embeddings", f"{before['max_position_embeddings']} -> {record['max_position_embeddings']}"),
+    ]
+    if record.get("layer_type"):
+        rows.insert(3, ("layers", record["layer_type"]))
+    files = record.get("files")
+    if files:
+        rows.append(("files", _files(files)))
+    rows += [("verified", _verified(record["verified"]))] if record["verified"] else []
+    rows.append(("output", str(record["output"] or "nothing is written")))
+    return rows
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{len(value)} numbers from {min(value):g} to {max(value):g}]"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _files(files: Mapping[str, Any]) -> str:
+    if files.get("rewritten"):
+        return "weights are loaded and saved"
+    how = "weights hard linked" if files["linked"] else "copied byte for byte"
+    left_out = f"; left out: {', '.join(files['left_out'])}" if files["left_out"] else ""
+    return f"{files['num_files']} files, {size(files['num_bytes'])}, {how}{left_out}"
+
+
+def size(num_bytes: int) -> str:
+    """Returns a number of bytes as people read it."""
+    for unit, name in _UNITS:
+        if num_bytes >= unit:
+            return f"{num_bytes / unit:.1f} {name}"
+    return f"{num_bytes} bytes"
+
+
+def _verified(verified: Mapping[str, Any]) -> str:
+    deviation = verified["max_frequency_deviation"]
+    text = f"read back by transformers {verified['transformers']}: frequencies within {deviation:.1g}"
+    if "logits" in verified:
+        logits = verified["logits"]
+        text += f"; logits of a fresh process within {logits['max_relative_difference']:.1g} up to position {logits['last_position']}"
+    return text
