@@ -122,8 +122,8 @@ def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, out: Path, repor
             reporter.start("comparing logits", 0)
             verified["logits"] = compare_logits(aside, plan, options)
         record = _record(settings, plan, config, verified)
-        record["files"] = _describe_files(files or FileList(aside, ()), settings)
-        _write_descriptions(aside, record, plan)
+        record["files"] = {"rewritten": True} if files is None else _describe_files(files, settings)
+        _write_descriptions(aside, record)
     return record
 
 
@@ -167,7 +167,7 @@ def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter
         record = _record(settings, plan, plan.config(plan.source.config), {})
         record["files"] = _describe_files(files, settings)
         record["next_steps"] = [_adapter_step(settings, plan)]
-        _write_descriptions(aside, record, plan)
+        _write_descriptions(aside, record)
     return record
 
 
@@ -233,7 +233,7 @@ def _record(
     }
 
 
-def _write_descriptions(aside: Path, record: Mapping[str, Any], plan: PatchPlan) -> None:
+def _write_descriptions(aside: Path, record: Mapping[str, Any]) -> None:
     write_json(aside / SIDECAR, record)
     card = aside / CARD
     before = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""

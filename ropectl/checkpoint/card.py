@@ -26,11 +26,12 @@ def with_section(card: str, record: Mapping[str, Any]) -> str:
 def _section(record: Mapping[str, Any]) -> str:
     geometry = record["geometry"]
     frozen = f", frozen at {record['seq_len']} tokens" if record["seq_len"] else ""
+    weights = "weights were loaded and saved anew" if record["files"].get("rewritten") else "weights are unchanged"
     lines = [
         BEGIN,
         "## Context extension",
         "",
-        f"The rotary position embedding of `{record['source']['name']}` was scaled with ropectl; weights are unchanged.",
+        f"The rotary position embedding of `{record['source']['name']}` was scaled with ropectl; {weights}.",
         "",
         f"- method: `{_short(record['method'])}`{frozen}",
         f"- trained: {geometry['original_max_position_embeddings']} tokens, rope_theta {geometry['rope_theta']:g}, "

@@ -58,8 +58,18 @@ def write_weights(source: ModelSource, out: Path, options: LoadOptions, note: Ca
         limit = model.config.get_text_config().max_position_embeddings
         tokenizer.model_max_length = limit  # load_tokenizer had lifted it
         tokenizer.save_pretrained(out)
+        _readable(out)
     except OSError as error:
         raise RopectlError(f"The weights cannot be saved to {out.parent}: {error.strerror or error}.") from None
+
+
+def _readable(folder: Path) -> None:
+    """Gives weight files the permissions of any new file; safetensors makes them private."""
+    (folder / "probe").touch()
+    mode = (folder / "probe").stat().st_mode
+    (folder / "probe").unlink()
+    for path in folder.glob("*.safetensors"):
+        path.chmod(mode)
 
 
 def _copy_other_files(source: ModelSource, out: Path, allow_pickle: bool) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.errors import ConfigError, MethodError
+from ropectl.hf.dialects import scaling_type
 from ropectl.hf.geometry import RopeDescription
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import method_from_native, parse_method
@@ -47,10 +48,11 @@ class Sidecar:
         """Returns the sidecar's part of the file."""
         return asdict(self)
 
-    def describes(self, block: Mapping[str, Any], max_position_embeddings: Any) -> bool:
+    def describes(self, block: Mapping[str, Any], rope: RopeDescription) -> bool:
         """Returns whether a config still says what this sidecar says, whatever else it says beside."""
-        same = all(block.get(key) == value for key, value in self.rope_parameters.items())
-        return same and self.max_position_embeddings == max_position_embeddings
+        said = {**block, "rope_theta": rope.geometry.rope_theta, "rope_type": scaling_type(block)}
+        same = all(said.get(key) == value for key, value in self.rope_parameters.items())
+        return same and self.max_position_embeddings == rope.max_position_embeddings
 
 
 def read_sidecar(path: Path) -> Sidecar | None:
@@ -81,7 +83,7 @@ def with_sidecar(rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, An
         block: The config's scaling block.
         path: The sidecar, for messages.
     """
-    if not sidecar.describes(block, rope.max_position_embeddings):
+    if not sidecar.describes(block, rope):
         warning = f"{path.name} describes another scaling than config.json, and is left out of account."
         return replace(rope, warnings=(*rope.warnings, warning))
     try:

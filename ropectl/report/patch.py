@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +15,7 @@ _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 def patch_parts(record: Mapping[str, Any]) -> list[Text | Table]:
     """Returns the table, and the next steps as lines that can be copied whole."""
-    table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
+    table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in _rows(record):
