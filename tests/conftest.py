@@ -111,7 +111,7 @@ def ropectl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
     def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["ropectl", *map(str, arguments)])
-        handler = signal.getsignal(signal.SIGINT)
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         capsys.readouterr()
         try:
             main()
@@ -119,7 +119,8 @@ def ropectl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         except SystemExit as stop:
             code = int(stop.code or 0)
         finally:
-            signal.signal(signal.SIGINT, handler)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

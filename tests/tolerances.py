@@ -17,3 +17,7 @@ CHUNKED = 2e-5
 
 #: Closed forms in float64 (relative).
 EXACT = 1e-12
+
+#: Logits of a written checkpoint against the formula's frequencies in the buffers (relative to the largest
+#: logit): float32 buffers that differ in the last bit, at positions up to 512.
+UNIVERSAL_LOGITS = {"float32": 1e-4, "bfloat16": 3e-2}

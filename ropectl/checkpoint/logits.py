@@ -34,7 +34,8 @@ model = AutoModelForCausalLM.from_pretrained(
 ).to(task["device"]).eval()
 with torch.no_grad():
     ids, positions = (torch.tensor([task[name]], device=task["device"]) for name in ("ids", "positions"))
-    logits = model(input_ids=ids, position_ids=positions, use_cache=False).logits
+    # The mask says that all tokens belong together; without it, gaps between positions mean separate sequences.
+    logits = model(input_ids=ids, position_ids=positions, attention_mask=torch.ones_like(ids), use_cache=False).logits
 save_file({"logits": logits.float().cpu().contiguous()}, task["out"])
 """
 
@@ -61,9 +62,13 @@ def compare_logits(folder: Path, plan: PatchPlan, options: LoadOptions) -> dict[
     ids, positions = _probe_input(model.get_input_embeddings().weight.shape[0], plan.target_length)
     device = resolve_device(options.device)
     with torch.no_grad(), apply_rope(model, plan.method, geometry=plan.geometry, seq_len=plan.seq_len):
-        tensors = (torch.tensor([values], device=device) for values in (ids, positions))
-        ours = model(**dict(zip(("input_ids", "position_ids"), tensors, strict=True)), use_cache=False).logits
-        ours = ours.float().cpu()
+        input_ids, position_ids = (torch.tensor([values], device=device) for values in (ids, positions))
+        together = torch.ones_like(input_ids)
+        ours = (
+            model(input_ids=input_ids, position_ids=position_ids, attention_mask=together, use_cache=False)
+            .logits.float()
+            .cpu()
+        )
     del model
     with tempfile.TemporaryDirectory() as scratch:
         task = {

@@ -24,7 +24,7 @@ from ropectl.cli.commands.patch import patch
 from ropectl.errors import RopectlError
 
 EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
+EXIT_OF_SIGNAL = 128  # plus its number: 130 for Ctrl-C, 143 for a polite kill
 EXIT_BROKEN_PIPE = 141  # as a program that SIGPIPE ended
 
 _OUT_OF_MEMORY_HINT = "To need less memory: shorter lengths, --prefill-chunk 2048, or --dtype bfloat16."
@@ -63,25 +63,28 @@ def _root(
 
 
 class _Interrupted(BaseException):
-    """Ctrl-C; not a KeyboardInterrupt, which Typer would turn into exit code 1."""
+    """Ctrl-C or a polite kill, which clean up alike; not a KeyboardInterrupt, which Typer would turn into exit code 1."""
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise _Interrupted
+    raise _Interrupted(number)
 
 
 def main() -> None:
-    """Runs the command line and exits: 0 done, 1 failed, 2 bad input, 130 interrupted."""
+    """Runs the command line and exits: 0 done, 1 failed, 2 bad input, 130 interrupted, 143 terminated."""
     signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (closed by the caller: >&-)
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     try:
         app()
-    except _Interrupted:
+    except _Interrupted as interruption:
         print(
-            "Interrupted. A comparison keeps its finished records, and the same command continues it.", file=sys.stderr
+            "Interrupted. Nothing half written is left. A comparison keeps its finished records, and the same command "
+            "continues it.",
+            file=sys.stderr,
         )
-        sys.exit(EXIT_INTERRUPTED)
+        sys.exit(EXIT_OF_SIGNAL + interruption.args[0])
     except BrokenPipeError:  # the reader of a pipe left early, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_BROKEN_PIPE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,8 @@ def quiet_libraries() -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")
+    if not os.environ.get("ROPECTL_DEBUG"):
+        warnings.filterwarnings("ignore", category=FutureWarning)  # what a library will rename some day
 
 
 class ProgressReporter:

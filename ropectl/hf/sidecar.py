@@ -89,7 +89,9 @@ def with_sidecar(rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, An
     try:
         method = parse_method(sidecar.method)
         if sidecar.seq_len is not None:  # the config holds one length of the method, and so do its results
-            frozen = method_from_native(sidecar.rope_parameters, sidecar.geometry)
+            trained = sidecar.geometry.original_max_position_embeddings
+            block = {**sidecar.rope_parameters, "factor": max(1.0, sidecar.target_length / trained)}
+            frozen = method_from_native(block, sidecar.geometry)
             assert frozen is not None
             method = frozen
         method.frequencies(sidecar.geometry)

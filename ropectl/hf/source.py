@@ -140,9 +140,15 @@ def _adapter_source(name: str, path: Path, original_length: int | None, trust_re
     sidecar = read_sidecar(path / SIDECAR)
     rope = base.rope
     if sidecar is not None:
-        method = parse_method(sidecar.method)
-        rope = replace(rope, geometry=sidecar.geometry, method=method, warnings=())
-    return replace(base, name=name, rope=rope, adapter=Adapter(path, base.rope, sidecar is not None))
+        rope = replace(
+            rope,
+            geometry=sidecar.geometry,
+            method=parse_method(sidecar.method),
+            max_position_embeddings=sidecar.max_position_embeddings,
+            warnings=(),
+        )
+    is_described = sidecar is not None or base.rope.method.name != "none"
+    return replace(base, name=name, rope=rope, adapter=Adapter(path, base.rope, is_described))
 
 
 def _json_config(path: Path) -> dict[str, Any]:

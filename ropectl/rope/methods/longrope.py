@@ -93,4 +93,6 @@ class LongRope(ScalingMethod):
         if rope_parameters["rope_type"] != "longrope":
             return None
         given = {name: rope_parameters[name] for name in cls.model_fields if rope_parameters.get(name) is not None}
+        if given.get("short_factor") == given.get("long_factor"):  # one set of divisors for every length
+            given.pop("short_factor", None)
         return cls.create({"factor": 1.0, **given})
