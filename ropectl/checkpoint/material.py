@@ -13,7 +13,17 @@ from ropectl.errors import RopectlError
 from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.hf.source import ModelSource
 
-#: Left to the tools that read the rest; their content belongs to weights that are rewritten.
+#: What an adapter may bring in place of its base's.
+_TOKENIZER_FILES = (
+    "tokenizer*",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.*",
+    "merges.txt",
+    "chat_template*",
+)
+
+#: Not copied beside weights that are rewritten: these describe the old ones.
 _OF_WEIGHTS = (".safetensors", ".safetensors.index.json", ".bin.index.json")
 
 
@@ -51,13 +61,14 @@ def write_weights(source: ModelSource, out: Path, options: LoadOptions, note: Ca
     options = LoadOptions(**{**vars(options), "dtype": dtype, "device": "cpu"})
     if source.gguf_file is None:
         _copy_other_files(source, out, options.allow_pickle)
-    tokenizer = load_tokenizer(source, options)
+    tokenizer = load_tokenizer(source, options) if source.gguf_file is not None else None
     model = load_model(source, options)
     try:
         model.save_pretrained(out)
-        limit = model.config.get_text_config().max_position_embeddings
-        tokenizer.model_max_length = limit  # load_tokenizer had lifted it
-        tokenizer.save_pretrained(out)
+        if tokenizer is not None:
+            limit = model.config.get_text_config().max_position_embeddings
+            tokenizer.model_max_length = limit  # load_tokenizer had lifted it
+            tokenizer.save_pretrained(out)
         _readable(out)
     except OSError as error:
         raise RopectlError(f"The weights cannot be saved to {out.parent}: {error.strerror or error}.") from None
@@ -78,3 +89,7 @@ def _copy_other_files(source: ModelSource, out: Path, allow_pickle: bool) -> Non
         if not name.endswith(_OF_WEIGHTS):
             (out / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(files.root / name, out / name)
+    if source.adapter is not None and source.tokenizer_location == str(source.adapter.path):
+        for pattern in _TOKENIZER_FILES:
+            for path in source.adapter.path.glob(pattern):
+                shutil.copyfile(path, out / path.name)

@@ -128,7 +128,9 @@ def test_pickles_need_leave(checkpoint: Checkpoint, tmp_path: Path) -> None:
     (folder / "training_args.bin").write_bytes(b"pickle")
     reporter = SilentPatchReporter()
     record = patch_checkpoint(settings(folder, tmp_path / "one"), reporter)
-    assert record["files"]["left_out"] == ["training_args.bin"] and not (tmp_path / "one" / "training_args.bin").exists()
+    assert (
+        record["files"]["left_out"] == ["training_args.bin"] and not (tmp_path / "one" / "training_args.bin").exists()
+    )
     assert "training_args.bin" in " ".join(reporter.notes)
     patch_checkpoint(settings(folder, tmp_path / "two", allow_pickle=True))
     assert (tmp_path / "two" / "training_args.bin").read_bytes() == b"pickle"

@@ -1,0 +1,258 @@
+"""What is asked for, what is refused, and what people read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ropectl.checkpoint.api import SilentPatchReporter, patch_checkpoint
+from ropectl.checkpoint.settings import PatchSettings
+from ropectl.errors import ConfigError, MethodError
+from ropectl.hf.source import read_config
+
+Checkpoint = Callable[..., Path]
+Run = Callable[..., tuple[int, str, str]]
+
+LINEAR = {
+    "rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 10_000.0},
+    "max_position_embeddings": 512,
+}
+
+
+def patch(source: Path, **changes: Any) -> dict[str, Any]:
+    return patch_checkpoint(PatchSettings(**{"model": str(source), "dry_run": True, **changes}))
+
+
+def test_scaling_that_is_there_is_not_lost(checkpoint: Checkpoint, ropectl: Run, tmp_path: Path) -> None:
+    """A08: refused with what each policy would give, counted from the trained length and not the declared one."""
+    folder = checkpoint(**LINEAR)
+    code, out, err = ropectl("patch", str(folder), "-m", "pi", "--factor", "2", "-o", str(tmp_path / "out"))
+    assert code == 2 and out == "" and not (tmp_path / "out").exists()
+    assert "already scaled: pi:factor=4 over a trained length of 128 tokens" in err
+    assert "--replace (pi:factor=2 over 128: 256 tokens)" in err
+    assert "--compose (pi:factor=8 over 128: 1024 tokens)" in err
+
+
+def test_policies(checkpoint: Checkpoint) -> None:
+    folder = checkpoint(**LINEAR)
+    composed = patch(folder, method="pi", factor=2, compose=True)
+    assert composed["method"] == "pi:factor=8" and composed["geometry"]["original_max_position_embeddings"] == 128
+    assert patch(folder, method="yarn", factor=2, compose=True)["method"] == "yarn:factor=8"
+    assert patch(folder, method="pi", factor=2, replace=True)["method"] == "pi:factor=2"
+    assert patch(folder, method="none", replace=True)["rope_parameters"]["rope_type"] == "default"
+    assert patch(folder)["method"] == "pi:factor=4", "no option keeps what is there"
+    with pytest.raises(MethodError, match="has no extension factor"):
+        patch(folder, method="dynamic-ntk", compose=True)
+    with pytest.raises(MethodError, match="attention_factor for its own factor"):
+        patch(folder, method="yarn:factor=2,attention_factor=1", compose=True)
+    with pytest.raises(ConfigError, match="contradict"):
+        patch(folder, method="pi", factor=2, compose=True, replace=True)
+    with pytest.raises(MethodError, match="none adds nothing"):
+        patch(folder, method="none", compose=True)
+
+
+def test_composing_keeps_other_parameters(checkpoint: Checkpoint) -> None:
+    assert patch(checkpoint(**LINEAR), method="yarn:factor=2,beta_fast=16", compose=True)["method"] == (
+        "yarn:factor=8,beta_fast=16"
+    )
+
+
+@pytest.mark.parametrize("scaling", [None, {}])
+def test_null_scaling_is_plain_rope(checkpoint: Checkpoint, scaling: Any) -> None:
+    """A09: an empty value is no instruction."""
+    folder = checkpoint(rope_parameters="REMOVE", rope_scaling=scaling, rope_theta=10_000.0)
+    record = patch(folder, method="pi", factor=2)
+    assert record["before"]["method"] == "none" and record["method"] == "pi:factor=2"
+
+
+def test_rewriting_adds_the_other_dialect(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    """A06: a file of either generation becomes one that both read, without naming a method."""
+    scaling = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
+    folder = checkpoint(rope_parameters={**scaling, "rope_theta": 50_000.0}, max_position_embeddings=512)
+    assert "rope_theta" not in json.loads((folder / "config.json").read_text())
+    patch(folder, out=tmp_path / "out", dry_run=False)
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert config["rope_theta"] == 50_000.0 and config["rope_scaling"] == scaling
+    assert config["rope_parameters"] == {**scaling, "rope_theta": 50_000.0}
+
+
+def test_length_dependent_methods(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder = checkpoint()
+    with pytest.raises(MethodError, match="no stock config") as caught:
+        patch(folder, method="dynamic-yarn", factor=4)
+    assert "--freeze-at 512" in caught.value.hint
+    record = patch(folder, method="dynamic-yarn", freeze_at=512)
+    assert record["rope_parameters"]["rope_type"] == "longrope" and record["target_length"] == 512
+    record = patch(folder, method="dynamic-ntk", freeze_at=512)
+    assert record["rope_parameters"]["rope_type"] == "default" and record["seq_len"] == 512
+    with pytest.raises(ConfigError, match="nothing to freeze"):
+        patch(folder, method="yarn", factor=4, freeze_at=512)
+    reporter = SilentPatchReporter()
+    settings = PatchSettings(model=str(folder), method="dynamic-ntk", target_length=512, out=tmp_path / "out")
+    record = patch_checkpoint(settings, reporter)
+    assert record["max_position_embeddings"] == 128 and record["target_length"] == 512
+    assert "cache mixes keys" in " ".join(reporter.notes), "B02"
+
+
+def test_code_is_never_run_without_leave(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    """C05: no auto_map, no .py in the result unless that was asked for; nothing is executed."""
+    folder = checkpoint(auto_map={"AutoModelForCausalLM": "modeling_x.Y"})
+    (folder / "modeling_x.py").write_text("raise SystemExit('executed')\n")
+    with pytest.raises(ConfigError, match="its own model code") as caught:
+        patch(folder, method="yarn", factor=4)
+    assert "--drop-code" in caught.value.hint and "--trust-remote-code" in caught.value.hint
+    patch(folder, method="yarn", factor=4, drop_code=True, out=tmp_path / "out", dry_run=False)
+    assert not list((tmp_path / "out").glob("*.py"))
+    assert "auto_map" not in json.loads((tmp_path / "out" / "config.json").read_text())
+
+
+def test_original_yarn_checkpoints_become_stock_ones(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    scaling = {"type": "yarn", "factor": 32.0, "original_max_position_embeddings": 128, "finetuned": True}
+    folder = checkpoint(
+        auto_map={"AutoModelForCausalLM": "modeling_x.Y"},
+        rope_parameters="REMOVE",
+        rope_scaling=scaling,
+        rope_theta=10_000.0,
+        max_position_embeddings=4096,
+    )
+    record = patch(folder, drop_code=True, out=tmp_path / "out", dry_run=False)
+    assert record["method"] == "yarn:factor=32" and record["verified"]["dialects"] == "equal"
+    assert read_config(str(tmp_path / "out")).rope.warnings == ()
+
+
+def test_quantised_weights_are_copied(checkpoint: Checkpoint) -> None:
+    """C11: only positions change; nobody dequantises."""
+    folder = checkpoint(quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True})
+    reporter = SilentPatchReporter()
+    record = patch_checkpoint(PatchSettings(model=str(folder), method="yarn", factor=4, dry_run=True), reporter)
+    assert record["files"]["num_bytes"] > 0 and "quantised" in " ".join(reporter.notes)
+
+
+def test_strict(checkpoint: Checkpoint) -> None:
+    folder = checkpoint(**LINEAR)  # does not say its trained length
+    with pytest.raises(ConfigError, match="without the trained length"):
+        patch(folder, method="pi", factor=2, replace=True, strict=True)
+
+
+def test_stderr_of_a_plain_patch_is_empty(checkpoint: Checkpoint, ropectl: Run, tmp_path: Path) -> None:
+    """G06: what libraries say about keys that we wrote on purpose is not for the user."""
+    folder = checkpoint()
+    for number, spec in enumerate(("yarn:factor=4", "yarn:factor=4,attention_factor=1.3", "pi:factor=4")):
+        code, _, err = ropectl("patch", str(folder), "-m", spec, "-o", str(tmp_path / str(number)))
+        assert (code, err) == (0, "")
+
+
+def test_json_contract_and_sidecar(checkpoint: Checkpoint, ropectl: Run, tmp_path: Path) -> None:
+    folder, out = checkpoint(), tmp_path / "out"
+    code, text, _ = ropectl("patch", str(folder), "-m", "yarn", "--factor", "4", "-o", str(out), "--format", "json")
+    record = json.loads(text)
+    assert code == 0 and record == json.loads((out / "ropectl.json").read_text())
+    keys = {"output", "method", "geometry", "rope_parameters", "max_position_embeddings", "verified", "runtimes"}
+    assert keys <= set(record) and record["output"] == str(out)
+    assert record["source"] == {"name": str(folder), "revision": None, "commit": None}
+    assert {"ropectl", "transformers", "torch"} <= set(record["versions"])
+    assert record["verified"]["max_frequency_deviation"] < 2e-6
+
+
+def test_people_see_a_table(checkpoint: Checkpoint, ropectl: Run, tmp_path: Path) -> None:
+    code, out, _ = ropectl(
+        "patch", str(checkpoint()), "-m", "yarn", "--factor", "4", "-o", str(tmp_path / "out"), "--dry-run"
+    )
+    assert code == 0 and "none -> yarn:factor=4" in out and "128 -> 512" in out
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-m", "yarm", "-o", "x"], "no scaling method"),
+        (["-m", "yarn", "-o", "x"], "needs factor"),
+        (["-m", "yarn", "--factor", "0.5", "-o", "x"], "factor = 0.5"),
+        (["-m", "yarn", "--factor", "nan", "-o", "x"], "factor = nan"),
+        (["-m", "yarn", "--factor", "4"], "needs a place to write to"),
+        (["--factor", "4", "-o", "x"], "need a method"),
+        (["--compose", "-o", "x"], "need a method"),
+        (["-m", "yarn", "--target-length", "64", "-o", "x"], "below the trained length"),
+        (["-m", "yarn", "--factor", "4", "--freeze-at", "abc", "-o", "x"], "abc"),
+        (["-m", "yarn:beta_fast=1,beta_slow=32", "--factor", "4", "-o", "x"], "beta_fast"),
+        (["-m", "yarn", "--factor", "4", "--revision", "v1", "-o", "x"], "--revision"),
+    ],
+)
+def test_bad_requests(
+    checkpoint: Checkpoint,
+    ropectl: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    """A04, G05: before any weight is read, and nothing is written."""
+    folder = checkpoint()
+    monkeypatch.chdir(tmp_path)
+    code, out, err = ropectl("patch", str(folder), *arguments)
+    assert code == 2 and out == "" and message in err and "Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+
+
+def test_a_sidecar_that_disagrees_is_left_out_of_account(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    patch(checkpoint(), method="ntk", factor=4, out=out, dry_run=False)
+    config = json.loads((out / "config.json").read_text())
+    config["rope_theta"] = config["rope_parameters"]["rope_theta"] = 77_777.0
+    (out / "config.json").write_text(json.dumps(config))
+    rope = read_config(str(out)).rope
+    assert rope.method.name == "none" and rope.geometry.rope_theta == 77_777.0
+    assert "another scaling than config.json" in " ".join(rope.warnings)
+    (out / "ropectl.json").write_text("[1, 2")
+    with pytest.raises(ConfigError, match="not a description that ropectl wrote"):
+        read_config(str(out))
+    (out / "ropectl.json").write_text(json.dumps({"method": "yarn:factor=4", "geometry": {"rotary_dim": 3}}))
+    with pytest.raises(ConfigError, match="not a description that ropectl wrote"):
+        read_config(str(out))
+
+
+def test_the_users_word_comes_before_the_sidecar(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    patch(checkpoint(), method="pi", factor=4, out=out, dry_run=False)
+    assert read_config(str(out)).rope.geometry.original_max_position_embeddings == 128
+    assert read_config(str(out), original_length=64).rope.geometry.original_max_position_embeddings == 64
+
+
+def test_hub_repositories(checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's cache is a folder named after the commit; the clients are asked for exactly that commit."""
+    import huggingface_hub
+
+    folder, asked = checkpoint(), []
+    (folder / "pytorch_model.bin").write_bytes(b"pickle")
+
+    def file(name: str, file: str, revision: str | None = None) -> str:
+        if not (folder / file).is_file():
+            raise FileNotFoundError(file)
+        return str(folder / file)
+
+    def snapshot(name: str, revision: str, ignore_patterns: list[str] | None) -> str:
+        asked.append((name, revision, ignore_patterns))
+        return str(folder)
+
+    class Api:
+        def model_info(self, name: str, revision: str, files_metadata: bool) -> Any:
+            from types import SimpleNamespace
+
+            siblings = [SimpleNamespace(rfilename=path.name, size=path.stat().st_size) for path in folder.iterdir()]
+            return SimpleNamespace(siblings=siblings)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", file)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    plan = patch_checkpoint(PatchSettings(model="org/model", method="yarn", factor=4, dry_run=True))
+    assert plan["files"]["num_files"] == len(list(folder.iterdir())) and asked == []
+    record = patch_checkpoint(
+        PatchSettings(model="org/model", revision="main", method="yarn", factor=4, out=tmp_path / "out")
+    )
+    assert record["source"] == {"name": "org/model", "revision": "main", "commit": folder.name}
+    assert asked[0][:2] == ("org/model", folder.name) and "*.bin" in (asked[0][2] or [])
+    assert not (tmp_path / "out" / "pytorch_model.bin").exists()
