@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "ropectl"
 LAYERS = {
     "errors": 1, "lengths": 1, "rope": 1, "records": 1,
-    "hf": 2, "data": 2, "builtin": 2, "runs": 2,
+    "hf": 2, "data": 2, "builtin": 2, "runs": 2, "runtimes": 2,
     "evaluate": 3, "checkpoint": 3,
     "compare": 4, "report": 4,
     "cli": 5,

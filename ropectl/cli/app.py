@@ -21,6 +21,7 @@ from ropectl.cli.commands.eval_perplexity import eval_perplexity
 from ropectl.cli.commands.inspect import inspect
 from ropectl.cli.commands.methods import methods
 from ropectl.cli.commands.patch import patch
+from ropectl.cli.commands.verify_runtime import verify_runtime
 from ropectl.errors import RopectlError
 
 EXIT_FAILED = 1
@@ -42,6 +43,7 @@ app.command("eval-perplexity")(eval_perplexity)
 app.command("eval-passkey")(eval_passkey)
 app.command("inspect")(inspect)
 app.command("patch")(patch)
+app.command("verify-runtime")(verify_runtime)
 app.command("methods")(methods)
 
 

@@ -135,7 +135,7 @@ PrintConfig = Annotated[
     bool, typer.Option("--print-config", help="Print the resolved settings and stop.", rich_help_panel=_RUN)
 ]
 
-_ONE_LENGTH = ("target_length", "original_length", "prefill_chunk", "freeze_at")
+_ONE_LENGTH = ("target_length", "original_length", "prefill_chunk", "freeze_at", "length")
 
 
 def resolve_config(kind: type[Config], file: Path | None, given: dict[str, Any]) -> Config:

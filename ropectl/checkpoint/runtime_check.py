@@ -1,0 +1,156 @@
+"""``verify-runtime``: the same text in transformers and in another runtime, token by token.
+
+The runtime lives in an environment of its own; its Python runs a small script that comes with ropectl and
+returns log-probabilities. What differs is then the runtime's reading of the checkpoint, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from ropectl.checkpoint.api import PatchReporter, SilentPatchReporter
+from ropectl.data.sources import open_source
+from ropectl.errors import ConfigError, DataError, MeasurementError
+from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer
+from ropectl.hf.settings import ModelSettings
+from ropectl.hf.source import ModelSource, read_config
+from ropectl.records import SCHEMA_VERSION
+from ropectl.runs import command_line, package_versions
+from ropectl.runtimes.probes import find_probe
+
+#: Mean difference over the text that counts as the same computation in float32 [nats a token].
+AGREEMENT = 1e-3
+
+#: Tokens compared where no length is named and the checkpoint is meant for more.
+MAX_DEFAULT_LENGTH = 4096
+
+
+class RuntimeCheckSettings(ModelSettings):
+    """``verify-runtime``."""
+
+    runtime: str = Field(description="vllm or llama.cpp")
+    python: Path = Field(description="the Python of the environment that holds the runtime")
+    text: str = Field("builtin:stdlib", description="text to compare on")
+    length: int | None = Field(None, ge=8, description="tokens of it [tokens]")
+    positions: int | None = Field(None, ge=1, description="tokens to compare, evenly spread; all by default")
+
+
+def verify_runtime(settings: RuntimeCheckSettings, reporter: PatchReporter | None = None) -> dict[str, Any]:
+    """Returns the log-probabilities' differences between a runtime and transformers on one checkpoint.
+
+    Args:
+        settings: The checkpoint, the runtime and the text.
+        reporter: Told about progress and notes.
+
+    Raises:
+        ConfigError: If the checkpoint is not in the runtime's format, or there is no such Python.
+        MeasurementError: If the runtime fails.
+    """
+    reporter = reporter or SilentPatchReporter()
+    probe = find_probe(settings.runtime)
+    source = read_config(settings.model, settings.revision, settings.original_length, settings.trust_remote_code)
+    if (source.gguf_file is not None) != probe.reads_gguf:
+        wanted = "a .gguf file" if probe.reads_gguf else "a checkpoint folder"
+        raise ConfigError(f"{settings.runtime} reads {wanted}; {settings.model} is none.", f"Give {wanted}.")
+    if not settings.python.is_file():
+        raise ConfigError(
+            f"There is no Python at {settings.python}.", "Give the environment's: --python ENV/bin/python"
+        )
+    for warning in source.rope.warnings:
+        reporter.note(warning)
+    options = LoadOptions("float32", "cpu", settings.trust_remote_code, settings.allow_pickle)
+    target = source.rope.capacity(source.rope.method) or source.rope.max_position_embeddings
+    ids = _token_ids(settings, source, options, settings.length or min(target, MAX_DEFAULT_LENGTH))
+    positions = _positions(len(ids), settings.positions)
+    reporter.start(f"{len(ids)} tokens in transformers", 0)
+    ours = _own_logprobs(source, options, ids)
+    reporter.start(f"{len(ids)} tokens in {settings.runtime}", 0)
+    location = settings.model if source.gguf_file is None else str(Path(source.location) / source.gguf_file)
+    theirs = _run(settings.python, probe.script, location, ids, positions)
+    return _record(settings, source, ids, positions, [ours[position - 1] for position in positions], theirs)
+
+
+def _token_ids(settings: RuntimeCheckSettings, source: ModelSource, options: LoadOptions, length: int) -> list[int]:
+    """The first document that is long enough, cut."""
+    tokenizer = load_tokenizer(source, options)
+    longest = 0
+    for document in open_source(settings.text):
+        ids: list[int] = tokenizer(document.text[: 20 * length])["input_ids"]
+        if len(ids) >= length:
+            return ids[:length]
+        longest = max(longest, len(ids))
+    raise DataError(
+        f"{settings.text}: no document has {length} tokens; the longest has {longest}.", f"Use --length {longest}."
+    )
+
+
+def _positions(num_tokens: int, wanted: int | None) -> list[int]:
+    if wanted is None or wanted >= num_tokens - 1:
+        return list(range(1, num_tokens))
+    return sorted({round(1 + k * (num_tokens - 2) / max(wanted - 1, 1)) for k in range(wanted)})
+
+
+def _own_logprobs(source: ModelSource, options: LoadOptions, ids: list[int]) -> list[float]:
+    import torch
+
+    from ropectl.evaluate.token_loss import Scorer
+
+    nll: list[float] = Scorer.of(load_model(source, options)).token_nll(torch.tensor([ids]))[0].tolist()
+    return [-value for value in nll]
+
+
+def _run(python: Path, script: Path, location: str, ids: list[int], positions: list[int]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as scratch:
+        task = Path(scratch) / "ids.json"
+        task.write_text(json.dumps({"token_ids": ids, "positions": positions}))
+        command = [str(python), str(script), str(Path(location).absolute()), str(task)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=scratch)
+    lines = done.stdout.strip().splitlines()
+    try:
+        result: dict[str, Any] = json.loads(lines[-1])
+    except (IndexError, ValueError):
+        last = "\n".join((done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-5:])
+        raise MeasurementError(f"The runtime failed with exit code {done.returncode}:\n{last}") from None
+    return result
+
+
+def _record(
+    settings: RuntimeCheckSettings,
+    source: ModelSource,
+    ids: Sequence[int],
+    positions: Sequence[int],
+    ours: Sequence[float],
+    theirs: dict[str, Any],
+) -> dict[str, Any]:
+    differences = [theirs_one - own for own, theirs_one in zip(ours, theirs["logprobs"], strict=True)]
+    magnitudes = sorted(abs(difference) for difference in differences)
+    mean = sum(magnitudes) / len(magnitudes)
+    trained = source.rope.geometry.original_max_position_embeddings
+    past = [abs(d) for d, position in zip(differences, positions, strict=True) if position >= trained]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "model": settings.model,
+        "method": str(source.rope.method),
+        "geometry": vars(source.rope.geometry),
+        "runtime": settings.runtime,
+        "runtime_version": theirs["version"],
+        "num_tokens": len(ids),
+        "num_compared": len(differences),
+        "num_past_trained_length": len(past),
+        "nll_transformers": -sum(ours) / len(ours),
+        "nll_runtime": -sum(theirs["logprobs"]) / len(ours),
+        "mean_difference": mean,
+        "mean_difference_past_trained_length": sum(past) / len(past) if past else None,
+        "max_difference": magnitudes[-1],
+        "allowed": AGREEMENT,
+        "agrees": mean <= AGREEMENT,
+        "versions": package_versions(),
+        "command": command_line(),
+    }
