@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ropectl.checkpoint.api import patch_checkpoint
     from ropectl.compare.run import compare_methods
     from ropectl.evaluate.api import evaluate_passkey, evaluate_perplexity
     from ropectl.hf.patch import apply_rope
@@ -20,9 +21,17 @@ _PLACES = {
     "evaluate_passkey": "ropectl.evaluate.api",
     "evaluate_perplexity": "ropectl.evaluate.api",
     "parse_method": "ropectl.rope.registry",
+    "patch_checkpoint": "ropectl.checkpoint.api",
 }
 
-__all__ = ["apply_rope", "compare_methods", "evaluate_passkey", "evaluate_perplexity", "parse_method"]
+__all__ = [
+    "apply_rope",
+    "compare_methods",
+    "evaluate_passkey",
+    "evaluate_perplexity",
+    "parse_method",
+    "patch_checkpoint",
+]
 
 
 def __getattr__(name: str) -> Any:
