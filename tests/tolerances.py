@@ -17,3 +17,6 @@ CHUNKED = 2e-5
 
 #: Closed forms in float64 (relative).
 EXACT = 1e-12
+
+#: Float64 formulas against a runtime's float32 table of cos and sin, from which a frequency is taken back (relative).
+RUNTIME_TABLE = 2e-6
