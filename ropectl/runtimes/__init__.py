@@ -1,6 +1,6 @@
 """What each runtime will really compute from a checkpoint's config.json, and how to start it. Arithmetic only."""
 
-from ropectl.runtimes.facts import config_facts, patch_facts
+from ropectl.runtimes.facts import config_facts, llama_config, patch_facts, source_facts
 from ropectl.runtimes.matrix import next_steps, read_all
 from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Problem, Runtime, RuntimeReading
 
@@ -11,7 +11,9 @@ __all__ = [
     "Runtime",
     "RuntimeReading",
     "config_facts",
+    "llama_config",
     "next_steps",
     "patch_facts",
     "read_all",
+    "source_facts",
 ]

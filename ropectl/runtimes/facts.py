@@ -11,6 +11,7 @@ from typing import Any
 from ropectl.hf.config_writer import patched_config
 from ropectl.hf.dialects import scaling_block, scaling_type, text_section
 from ropectl.hf.geometry import RopeDescription, describe_rope
+from ropectl.hf.source import ModelSource
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.runtimes.runtime import CheckpointFacts
@@ -67,6 +68,47 @@ def patch_facts(
         frozen = describe_rope(written)
         return CheckpointFacts(written, frozen.geometry, frozen.method, frozen.max_position_embeddings, location)
     return CheckpointFacts(written, geometry, method, target, location)
+
+
+def source_facts(
+    source: ModelSource, method: ScalingMethod | None, seq_len: int | None = None, target_length: int | None = None
+) -> CheckpointFacts | None:
+    """Returns the facts of a model as it stands, or as a patch would make it; None for a GGUF file as it stands.
+
+    Args:
+        source: The model.
+        method: The method of the patch; None for the model as it stands.
+        seq_len: The length at which a length-dependent method is frozen [tokens].
+        target_length: The context that was asked for [tokens].
+    """
+    config = _with_length(source.file_config, source.rope.max_position_embeddings)
+    if method is not None:
+        return patch_facts(config, source.rope.geometry, method, source.name, seq_len, target_length)
+    if source.gguf_file is not None:
+        return None
+    facts = config_facts(config, source.rope, source.name)
+    return replace(facts, tokenizer_max_length=tokenizer_limit(source.location))
+
+
+def llama_config(geometry: RopeGeometry) -> dict[str, Any]:
+    """Returns the rotary part of a LLaMA config with this geometry, unscaled."""
+    return {
+        "model_type": "llama",
+        "hidden_size": geometry.rotary_dim,
+        "num_attention_heads": 1,
+        "head_dim": geometry.rotary_dim,
+        "max_position_embeddings": geometry.original_max_position_embeddings,
+        "rope_theta": geometry.rope_theta,
+    }
+
+
+def _with_length(config: Mapping[str, Any], length: int) -> dict[str, Any]:
+    """Fills in a length that the file leaves to its class."""
+    section = text_section(config)
+    if section.get("max_position_embeddings") is not None:
+        return dict(config)
+    filled = {**section, "max_position_embeddings": length}
+    return filled if section is config else {**config, "text_config": filled}
 
 
 def tokenizer_limit(location: str) -> int | None:

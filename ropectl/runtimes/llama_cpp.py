@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from ropectl.rope.frequencies import yarn_attention_factor
 from ropectl.rope.method import RopeConfigPatch
+from ropectl.rope.methods.yarn import blend_by_index
 from ropectl.runtimes import tables
 from ropectl.runtimes.judge import length_lines, read, relative_difference
 from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Problem, Runtime, RuntimeReading
@@ -159,7 +160,7 @@ def _ramp(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[str
     block, geometry = patch.rope_parameters, facts.geometry
     factor, fast, slow = block["factor"], block.get("beta_fast", 32.0), block.get("beta_slow", 1.0)
     meant = facts.meant(facts.target_length)
-    rounded = tables.blend_by_index(geometry, factor, fast, slow, True)
+    rounded = blend_by_index(geometry, factor, fast, slow, True)
     if relative_difference(rounded, meant.inv_freq) > 0:
         return None
     flags = [

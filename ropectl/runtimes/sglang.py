@@ -17,7 +17,6 @@ from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v5_view
 from ropectl.runtimes.vllm import INTERLEAVED, by_batch, float_linear, mscale_attention, server_refusal, stretched
 
 VERSION = "0.5.23"
-_LLAMA3_DEFAULTS = {"factor": 1.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 
 
 def context_length(view: View) -> int:
@@ -31,16 +30,15 @@ def context_length(view: View) -> int:
 
 
 def _yarn(view: View) -> Table:
-    factor = view.block.get("factor", 1.0)
+    factor = view.required("factor")
     attention = tables.yarn_attention(view.block, factor, absolute=False, multiplier=True, null_only=True)
-    original = view.block.get(ORIGINAL, view.max_positions)
-    return tables.yarn(view, original, factor, attention, view.block.get("truncate", True))
+    return tables.yarn(view, view.required(ORIGINAL), factor, attention, view.block.get("truncate", True))
 
 
 def _dynamic(view: View) -> Table:
     if "alpha" in view.block:
         return tables.ntk_static(view, view.required("alpha"))
-    return stretched(view, view.block.get("factor", 1.0))
+    return stretched(view, view.required("factor"))
 
 
 def _longrope(view: View) -> Table:
@@ -53,10 +51,10 @@ _TYPES: Mapping[str | None, Callable[[View], Table]] = {
     "default": tables.default,
     "linear": float_linear,
     "dynamic": _dynamic,
-    "llama3": lambda view: tables.llama3(view, {**_LLAMA3_DEFAULTS, ORIGINAL: view.max_positions}),
+    "llama3": tables.llama3,
     "yarn": _yarn,
     "longrope": _longrope,
-    "proportional": lambda view: tables.proportional(view, reads_factor=False),
+    "proportional": lambda view: tables.proportional(view, reads_factor=False, reads_share=False),
 }
 
 

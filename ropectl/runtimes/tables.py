@@ -197,14 +197,25 @@ def su_attention(factor: float, length: int) -> float:
     return 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(length))
 
 
-def proportional(view: View, reads_factor: bool) -> Table:
-    """The fastest share of the pairs, the others stand still."""
-    kept = int(view.block.get("partial_rotary_factor", 1.0) * view.rotary_dim // 2)
+def proportional(view: View, reads_factor: bool, reads_share: bool = True) -> Table:
+    """The fastest share of the pairs, the others stand still.
+
+    Args:
+        view: The config as read.
+        reads_factor: Whether frequencies are divided by ``factor``.
+        reads_share: Whether ``partial_rotary_factor`` of the block is read; without it all pairs rotate.
+    """
+    share = view.block.get("partial_rotary_factor", 1.0)
+    kept = int((share if reads_share else 1.0) * view.rotary_dim // 2)
     factor = float(view.block.get("factor", 1.0))
     trained = base_inv_freq(view.rotary_dim, view.theta)
     inv_freq = [th / (factor if reads_factor else 1.0) if i < kept else 0.0 for i, th in enumerate(trained)]
-    causes = () if reads_factor else (Problem("factor-ignored", f"does not read factor = {factor:g}"),)
-    return static(inv_freq, causes=causes)
+    causes = []
+    if not reads_factor and factor != 1.0:
+        causes.append(Problem("factor-ignored", f"does not read factor = {factor:g}"))
+    if not reads_share:
+        causes.append(Problem("share-ignored", f"does not read the block's partial_rotary_factor = {share:g}"))
+    return static(inv_freq, causes=tuple(causes))
 
 
 def unknown(view: View) -> Table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from ropectl.runtimes import tables
 from ropectl.runtimes.judge import read
@@ -179,7 +180,7 @@ class Transformers(Runtime):
             return None, [Problem("tokenizer-capped", text)]
 
         return [
-            read(self.name, rules.version, facts, rules.view, lambda view, r=rules: table(view, r, facts), serve)
+            read(self.name, rules.version, facts, rules.view, partial(table, rules=rules, facts=facts), serve)
             for rules in VERSIONS
         ]
 

@@ -33,6 +33,13 @@ DEFAULT_THETA_V5: dict[str, float] = {
 }
 FALLBACK_THETA = 10_000.0
 
+#: Keys that the validation of transformers 5 asks for, beside the original length that it fills in.
+_REQUIRED_V5 = {
+    **dict.fromkeys(("linear", "dynamic", "yarn"), ("factor",)),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+    "longrope": ("short_factor", "long_factor"),
+}
+
 
 class CannotLoadError(Exception):
     """A runtime stops on this file; carries the red line."""
@@ -120,6 +127,9 @@ def v5_view(facts: CheckpointFacts) -> View:
             block[ORIGINAL] = _max_positions(facts)
             text = f"no {ORIGINAL}: takes max_position_embeddings = {block[ORIGINAL]}"
             causes.append(Problem("original-length-guessed", text))
+    missing = [key for key in _REQUIRED_V5.get(str(rope_type), ()) if key not in block]
+    if missing:
+        raise CannotLoadError(f"stops: {rope_type} without {', '.join(missing)}")
     return _view(facts, rope_type, block, theta, causes)
 
 

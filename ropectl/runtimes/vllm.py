@@ -73,7 +73,7 @@ def table_rows(view: View, rules: Rules) -> int:
     """Returns the rows of the table of cos and sin: positions past them read out of bounds [tokens]."""
     factor = view.block.get("factor")
     if view.rope_type == "yarn":
-        return math.ceil(view.required(ORIGINAL) * view.required("factor"))
+        return math.ceil(float(view.required("factor")) * int(view.required(ORIGINAL)))
     if view.rope_type == "linear" or (view.rope_type == "dynamic" and rules.dynamic_table):
         return int(view.max_positions * (factor or 1.0))
     return view.max_positions
@@ -118,7 +118,7 @@ def mscale_attention(view: View) -> tuple[tuple[float, float], tuple[Problem, ..
     derived = tables.su_attention(view.max_positions / view.required(ORIGINAL), view.required(ORIGINAL))
     factors = [view.block.get(key) for key in ("short_mscale", "long_mscale")]
     short, long = (derived if factor is None else float(factor) for factor in factors)
-    causes = ()
+    causes: tuple[Problem, ...] = ()
     if view.block.get("attention_factor") is not None and None in factors:
         text = f"does not read attention_factor = {view.block['attention_factor']:g} of longrope"
         causes = (Problem("attention-factor-ignored", text),)

@@ -33,7 +33,7 @@ def real(config, served):
     """One config."""
     from transformers import LlamaConfig
     from vllm.config.model import _get_and_verify_max_len
-    from vllm.model_executor.layers.rotary_embedding import get_rope, phi3_long_rope_scaled_rope
+    from vllm.model_executor.layers.rotary_embedding import _ROPE_DICT, get_rope, phi3_long_rope_scaled_rope
     from vllm.transformers_utils.config import patch_rope_parameters
 
     hf_config = LlamaConfig.from_dict(config)
@@ -42,6 +42,7 @@ def real(config, served):
     phi3_long_rope_scaled_rope.get_current_vllm_config = lambda: SimpleNamespace(
         model_config=SimpleNamespace(max_model_len=served)
     )
+    _ROPE_DICT.clear()  # a factor of 4 would be served the module of 4.0
     rope = get_rope(hf_config.head_dim, max_position=limit, rope_parameters=hf_config.rope_parameters)
     architecture = SimpleNamespace(derived_max_model_len_and_key=(limit, "max_position_embeddings"))
     length = _get_and_verify_max_len(hf_config, architecture, None, None, False, None)
