@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "ropectl"
 LAYERS = {
     "errors": 1, "lengths": 1, "rope": 1, "records": 1,
-    "hf": 2, "data": 2, "builtin": 2, "runs": 2, "runtimes": 2,
+    "hf": 2, "runtimes": 2, "data": 2, "builtin": 2, "runs": 2,
     "evaluate": 3, "checkpoint": 3,
     "compare": 4, "report": 4,
     "cli": 5,
@@ -58,7 +58,8 @@ def test_imports_only_downwards(path: Path) -> None:
     [
         "import ropectl",
         "import ropectl.rope.registry as r; r.all_methods()",
-        "import ropectl.report.tables, ropectl.report.methods, ropectl.report.inspection",
+        "import ropectl.report.tables, ropectl.report.methods, ropectl.report.inspection, ropectl.report.runtimes",
+        "import ropectl.runtimes as r; from ropectl.runtimes.matrix import all_runtimes; assert len(all_runtimes()) == 4",
         "import ropectl.records, ropectl.lengths, ropectl.runs",
         "import ropectl.cli.app",
         "import ropectl.hf.geometry",

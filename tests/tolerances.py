@@ -21,3 +21,6 @@ EXACT = 1e-12
 #: Logits of a written checkpoint against the formula's frequencies in the buffers (relative to the largest
 #: logit): float32 buffers that differ in the last bit, at positions up to 512.
 UNIVERSAL_LOGITS = {"float32": 1e-4, "bfloat16": 3e-2}
+
+#: Float64 formulas against a runtime's float32 table of cos and sin, from which a frequency is taken back (relative).
+RUNTIME_TABLE = 2e-6

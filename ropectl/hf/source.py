@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,8 @@ class ModelSource:
         gguf_file: Name of the GGUF file inside ``location``; None for ordinary checkpoints.
         revision: Branch, tag or commit on the hub.
         commit: The commit that the revision stands for, for models from the hub.
-        config: The content of ``config.json``.
+        config: The content of ``config.json``, completed by the defaults of its class where it is silent.
+        file_config: The content of ``config.json`` as it stands; for a GGUF file what transformers makes of it.
         rope: Geometry and current scaling method.
         adapter: The LoRA adapter that is added to the weights; None for whole models.
     """
@@ -48,6 +49,7 @@ class ModelSource:
     revision: str | None = None
     commit: str | None = None
     adapter: Adapter | None = None
+    file_config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def tokenizer_location(self) -> str:
@@ -103,6 +105,7 @@ def read_config(
         )
     check_types(config)
     check_dialects(config, knows_length=original_length is not None)
+    file_config = config
     says_length = text_section(config).get("max_position_embeddings") is not None
     if gguf_file is None and not is_self_contained(config):
         config = _with_class_defaults(location, config, revision, trust_remote_code)
@@ -113,7 +116,7 @@ def read_config(
         rope = replace(rope, warnings=(*rope.warnings, note))
     if gguf_file is None and original_length is None:
         rope = _with_sidecar(rope, config, _sidecar_path(name, path, commit))
-    return ModelSource(name, location, config, rope, gguf_file, revision, commit)
+    return ModelSource(name, location, config, rope, gguf_file, revision, commit, file_config=file_config)
 
 
 def _sidecar_path(name: str, folder: Path, commit: str | None) -> Path:

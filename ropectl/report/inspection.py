@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from ropectl.report.runtimes import runtime_parts
 from ropectl.rope.method import short_spec
 
 #: More pairs than this are thinned out in the table; JSON always has all of them.
@@ -34,6 +35,8 @@ def inspection_parts(record: Mapping[str, Any]) -> list[Text | Table]:
         facts.insert(2, f"rope_theta becomes {base:.1f}")
     parts: list[Text | Table] = [Text(line) for line in facts]
     parts.append(_pairs_table(record, num_pairs))
+    if record["runtimes"]:
+        parts.extend(runtime_parts(record["runtimes"]))
     parts.extend(Text(f"warning: {warning}") for warning in record["warnings"])
     return parts
 

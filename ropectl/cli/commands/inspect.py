@@ -45,6 +45,7 @@ def inspect(
     from ropectl.rope.geometry import RopeGeometry
     from ropectl.rope.inspection import inspect_rope
     from ropectl.rope.registry import parse_method
+    from ropectl.runtimes import llama_config, patch_facts, read_all, source_facts
 
     if geometry is not None and (model is not None or original_length is not None):
         raise ConfigError(
@@ -59,10 +60,15 @@ def inspect(
     if geometry is not None:
         numbers = RopeGeometry.parse(geometry)
         wanted = resolve_factor(numbers, settings.factor, settings.target_length)
-        record = inspect_rope(numbers, parse_method(method or "none", wanted, numbers), length)
+        chosen = parse_method(method or "none", wanted, numbers)
+        record = inspect_rope(numbers, chosen, length)
+        facts = patch_facts(llama_config(numbers), numbers, chosen, "MODEL", length) if method else None
     else:
         setup = Setup.of(settings)
-        record = inspect_rope(setup.geometry, setup.method(method), length, setup.source.rope.warnings)
+        chosen = setup.method(method)
+        record = inspect_rope(setup.geometry, chosen, length, setup.source.rope.warnings)
+        facts = source_facts(setup.source, chosen if method else None, length, settings.target_length)
+    record["runtimes"] = [reading.to_json() for reading in read_all(facts)] if facts else []
     if format is options.Format.json:
         output.print_json(record)
     else:

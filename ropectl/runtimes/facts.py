@@ -1,0 +1,121 @@
+"""From a config to what its author meant by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ropectl.hf.config_writer import patched_config
+from ropectl.hf.dialects import scaling_block, scaling_type, text_section
+from ropectl.hf.geometry import RopeDescription, describe_rope
+from ropectl.hf.source import ModelSource
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import ScalingMethod
+from ropectl.runtimes.runtime import CheckpointFacts
+
+#: transformers writes such numbers for tokenizers without a limit.
+_NO_LIMIT = 10**12
+
+
+def config_facts(config: Mapping[str, Any], rope: RopeDescription, location: str) -> CheckpointFacts:
+    """Returns the facts of a checkpoint as it stands.
+
+    The target is what the config declares or what its factor promises, whichever is more. A ``dynamic`` block that
+    names an original length below ``max_position_embeddings`` is taken at its word: that length was meant, though
+    no runtime reads it.
+
+    Args:
+        config: The content of ``config.json``.
+        rope: What it says, by :func:`ropectl.hf.geometry.describe_rope`.
+        location: What a person types for the checkpoint.
+    """
+    geometry, method = rope.geometry, rope.method
+    target = max(rope.max_position_embeddings, method.target_length(geometry))
+    block = scaling_block(text_section(config))
+    if scaling_type(block) == "dynamic":
+        original = block.get("original_max_position_embeddings")
+        if original is not None and not rope.overridden and original < geometry.original_max_position_embeddings:
+            geometry = replace(geometry, original_max_position_embeddings=int(original))
+        target = max(target, round(float(block.get("factor") or 1.0) * geometry.original_max_position_embeddings))
+    return CheckpointFacts(config, geometry, method, target, location, tokenizer_limit(location))
+
+
+def patch_facts(
+    config: Mapping[str, Any],
+    geometry: RopeGeometry,
+    method: ScalingMethod,
+    location: str,
+    seq_len: int | None = None,
+    target_length: int | None = None,
+) -> CheckpointFacts:
+    """Returns the facts of the checkpoint that a patch of ``config`` with ``method`` would be.
+
+    Args:
+        config: The content of ``config.json`` before the patch.
+        geometry: What the model was trained with.
+        method: The method.
+        location: What a person types for the checkpoint.
+        seq_len: The length at which a length-dependent method is frozen [tokens].
+        target_length: The context that is meant to work; by default what the method aims at [tokens].
+    """
+    patch = method.config_patch(geometry, seq_len)
+    written = patched_config(config, patch)
+    target = max(target_length or 0, seq_len or 0, method.target_length(geometry))
+    if method.depends_on_seq_len and (seq_len is not None or method.native_config(geometry) is None):
+        frozen = describe_rope(written)
+        return CheckpointFacts(written, frozen.geometry, frozen.method, frozen.max_position_embeddings, location)
+    return CheckpointFacts(written, geometry, method, target, location)
+
+
+def source_facts(
+    source: ModelSource, method: ScalingMethod | None, seq_len: int | None = None, target_length: int | None = None
+) -> CheckpointFacts | None:
+    """Returns the facts of a model as it stands, or as a patch would make it; None for a GGUF file as it stands.
+
+    Args:
+        source: The model.
+        method: The method of the patch; None for the model as it stands.
+        seq_len: The length at which a length-dependent method is frozen [tokens].
+        target_length: The context that was asked for [tokens].
+    """
+    config = _with_length(source.file_config, source.rope.max_position_embeddings)
+    if method is not None:
+        return patch_facts(config, source.rope.geometry, method, source.name, seq_len, target_length)
+    if source.gguf_file is not None:
+        return None
+    facts = config_facts(config, source.rope, source.name)
+    return replace(facts, tokenizer_max_length=tokenizer_limit(source.location))
+
+
+def llama_config(geometry: RopeGeometry) -> dict[str, Any]:
+    """Returns the rotary part of a LLaMA config with this geometry, unscaled."""
+    return {
+        "model_type": "llama",
+        "hidden_size": geometry.rotary_dim,
+        "num_attention_heads": 1,
+        "head_dim": geometry.rotary_dim,
+        "max_position_embeddings": geometry.original_max_position_embeddings,
+        "rope_theta": geometry.rope_theta,
+    }
+
+
+def _with_length(config: Mapping[str, Any], length: int) -> dict[str, Any]:
+    """Fills in a length that the file leaves to its class."""
+    section = text_section(config)
+    if section.get("max_position_embeddings") is not None:
+        return dict(config)
+    filled = {**section, "max_position_embeddings": length}
+    return filled if section is config else {**config, "text_config": filled}
+
+
+def tokenizer_limit(location: str) -> int | None:
+    """Returns ``model_max_length`` of the tokenizer in a folder; None where there is no folder or no real limit."""
+    path = Path(location).expanduser() / "tokenizer_config.json"
+    try:
+        limit = json.loads(path.read_text()).get("model_max_length")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return int(limit) if isinstance(limit, int | float) and 0 < limit < _NO_LIMIT else None

@@ -1,0 +1,104 @@
+"""A runtime's table against what the author meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ropectl.errors import ConfigError
+from ropectl.rope.frequencies import RopeFrequencies
+from ropectl.runtimes.runtime import CheckpointFacts, Problem, RuntimeReading
+from ropectl.runtimes.tables import Table
+from ropectl.runtimes.views import CannotLoadError, View
+
+#: Largest relative difference that counts as the same: the float32 arithmetic of all runtimes stays below.
+DEVIATION_TOLERANCE = 1e-5
+
+#: What a person may do about it is a flag of the launch command.
+SERVING_CODES = ("length-capped", "length-multiplied", "position-table-short")
+
+
+def relative_difference(actual: Sequence[float], meant: Sequence[float]) -> float:
+    """Returns the largest relative difference of a frequency, shape (P,) each; 1 where one was meant to stand still."""
+    return max(abs(one - other) / other if other else float(one != 0) for one, other in zip(actual, meant, strict=True))
+
+
+def read(
+    runtime: str,
+    version: str,
+    facts: CheckpointFacts,
+    view_of: Callable[[CheckpointFacts], View],
+    table_of: Callable[[View], Table],
+    serve: Callable[[View], tuple[int | None, list[Problem]]],
+) -> RuntimeReading:
+    """Returns what one version makes of a checkpoint.
+
+    Args:
+        runtime: Its name.
+        version: Its version.
+        facts: The checkpoint.
+        view_of: What it reads of the config.
+        table_of: What it computes from that.
+        serve: Tokens that it serves by itself, None for no limit, and the red lines about them.
+    """
+    rope_type = None
+    try:
+        view = view_of(facts)
+        rope_type = view.rope_type
+        table = table_of(view)
+        usable, problems = serve(view)
+        found = {length: table.frequencies(length) for length in facts.lengths}
+    except CannotLoadError as error:
+        return RuntimeReading(runtime, version, False, rope_type, None, None, None, None, (error.problem,))
+    except (ConfigError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
+        problem = Problem("cannot-load", f"stops on an impossible value: {str(error).splitlines()[0]}")
+        return RuntimeReading(runtime, version, False, rope_type, None, None, None, None, (problem,))
+    frequencies = found[facts.target_length]
+    deviation = max(relative_difference(found[n].inv_freq, facts.meant(n).inv_freq) for n in facts.lengths)
+    lines = (*_frequency_lines(facts, view, table, found, deviation), *table.problems, *problems)
+    return RuntimeReading(
+        runtime,
+        version,
+        True,
+        rope_type,
+        frequencies.inv_freq,
+        frequencies.attention_factor,
+        deviation,
+        usable,
+        tuple(dict.fromkeys(lines)),
+    )
+
+
+def _frequency_lines(
+    facts: CheckpointFacts, view: View, table: Table, found: dict[int, RopeFrequencies], deviation: float
+) -> list[Problem]:
+    """The causes of what differs; what differs without a known cause is said as it is."""
+    lines: list[Problem] = []
+    if deviation > DEVIATION_TOLERANCE:
+        lines = [*view.causes, *table.causes] or [
+            Problem("frequencies-differ", "computes other frequencies than were meant")
+        ]
+    for n in facts.lengths:
+        actual, meant = found[n].attention_factor, facts.meant(n).attention_factor
+        explained = any(line.code in ("factor-ignored", "unscaled-in-gguf") for line in lines)
+        if abs(actual - meant) > DEVIATION_TOLERANCE * meant and not explained:
+            why = "; ".join(cause.text for cause in table.attention_causes)
+            code = table.attention_causes[0].code if table.attention_causes else "attention-factor-misread"
+            text = f"attention factor {actual:.4f} in place of {meant:.4f}"
+            lines.append(Problem(code, f"{text}: {why}" if why else text))
+            break
+    return lines
+
+
+def length_lines(usable: int, target: int, how: str = "") -> list[Problem]:
+    """Returns the red line about a length that is served by itself, if it is not the target [tokens].
+
+    Args:
+        usable: What is served.
+        target: What is meant to work.
+        how: Why, appended to the sentence.
+    """
+    if usable > target:
+        return [Problem("length-multiplied", f"serves {usable} tokens, meant are {target}{how}")]
+    if usable < target:
+        return [Problem("length-capped", f"serves {usable} of {target} tokens{how}")]
+    return []

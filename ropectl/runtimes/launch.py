@@ -1,0 +1,94 @@
+"""The config override with which a server computes what was meant: found by trying, with the server's own reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ropectl.hf.config_writer import patched_config
+from ropectl.hf.dialects import text_section
+from ropectl.rope.method import RopeConfigPatch, universal_config
+from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES, relative_difference
+from ropectl.runtimes.runtime import CheckpointFacts, RuntimeReading
+from ropectl.runtimes.views import ORIGINAL
+
+#: Red lines with which a server may still be started: it serves what was meant up to the length that is asked for.
+STARTABLE = (*SERVING_CODES, "static-per-server")
+
+Reader = Callable[[CheckpointFacts], RuntimeReading]
+
+
+def can_start(facts: CheckpointFacts, reading: RuntimeReading) -> bool:
+    """Returns whether a server computes what was meant at the target length, whatever it does by itself."""
+    if reading.inv_freq is None or reading.attention_factor is None:
+        return False
+    meant = facts.meant(facts.target_length)
+    same = relative_difference(reading.inv_freq, meant.inv_freq) <= DEVIATION_TOLERANCE
+    same = same and abs(reading.attention_factor - meant.attention_factor) <= DEVIATION_TOLERANCE
+    return same and all(line.code in STARTABLE for line in reading.problems)
+
+
+def candidate_overrides(facts: CheckpointFacts) -> Iterator[dict[str, Any]]:
+    """Yields what may be written over the config: the method's own type, then the universal form."""
+    patches = []
+    native = facts.method.native_config(facts.geometry)
+    if native is not None:
+        # Length keys say the target, except where the type's formula takes them for L.
+        limit = native.max_position_embeddings
+        if native.rope_parameters["rope_type"] not in ("linear", "dynamic"):
+            limit = max(limit, facts.target_length)
+        patches.append(RopeConfigPatch(native.rope_parameters, limit, native.hints))
+    if not facts.method.depends_on_seq_len:
+        patches.append(universal_config(facts.geometry, facts.meant(facts.target_length), facts.target_length))
+    for patch in patches:
+        section = text_section(patched_config(facts.config, patch))
+        values = {key: section[key] for key in ("rope_parameters", "max_position_embeddings")}
+        if ORIGINAL in section:
+            values[ORIGINAL] = section[ORIGINAL]
+        elif facts.section.get(ORIGINAL) is not None:  # it would beat the block
+            values[ORIGINAL] = section["rope_parameters"].get(ORIGINAL, facts.geometry.original_max_position_embeddings)
+        yield values
+
+
+def overridden(facts: CheckpointFacts, values: Mapping[str, Any], merges: bool) -> CheckpointFacts:
+    """Returns the facts of the config as a server sees it after an override.
+
+    Args:
+        facts: The checkpoint.
+        values: What is written over its text part.
+        merges: Whether the server merges the scaling block with the one that stands there, or replaces it.
+    """
+    section = {key: value for key, value in facts.section.items() if key != "rope_scaling"}
+    current = facts.section.get("rope_scaling") or facts.section.get("rope_parameters") or {}
+    section = {**section, **values}
+    if merges:
+        section["rope_parameters"] = {**current, **values["rope_parameters"]}
+    nested = facts.section is not facts.config
+    config = {**facts.config, "text_config": section} if nested else section
+    return replace(facts, config=config)
+
+
+def working_override(
+    facts: CheckpointFacts, reader: Reader, reaches: Callable[[CheckpointFacts], bool], merges: bool
+) -> dict[str, Any] | None:
+    """Returns the first override with which a server computes and reaches what was meant, or None.
+
+    Args:
+        facts: The checkpoint.
+        reader: The server's reader.
+        reaches: Whether the server then accepts the target length.
+        merges: As in :func:`overridden`.
+    """
+    for values in candidate_overrides(facts):
+        after = overridden(facts, values, merges)
+        if can_start(facts, reader(after)) and reaches(after):
+            return values
+    return None
+
+
+def override_json(facts: CheckpointFacts, values: Mapping[str, Any]) -> str:
+    """Returns an override as one shell word; that of a nested text part stands under ``text_config``."""
+    nested = facts.section is not facts.config
+    return f"'{json.dumps({'text_config': dict(values)} if nested else dict(values))}'"

@@ -1,0 +1,181 @@
+"""What a config.json says to a reader of the transformers 4 dialect, of the 5 dialect, and to llama.cpp's converter.
+
+Read in transformers 4.44.2, 4.48.3, 4.51.3, 4.57.6, 5.0.0, 5.24.0 (``configuration_llama``, ``modeling_rope_utils``)
+and in llama.cpp's ``convert_hf_to_gguf`` (``TextModel.__init__``). vLLM 0.32 and sglang 0.5.23 load configs with
+transformers 5.19, so they see the 5 dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ropectl.hf.dialects import TYPES_WITH_ORIGINAL_LENGTH
+from ropectl.runtimes.runtime import CheckpointFacts, Problem
+
+ORIGINAL = "original_max_position_embeddings"
+
+#: rope_theta where neither file nor block says it, by model type: transformers 4 (signatures of 4.44 to 4.57)
+#: and transformers 5 (``default_theta`` of 5.24). 10000 for all others.
+DEFAULT_THETA_V4: dict[str, float] = {
+    **dict.fromkeys(("mixtral", "phimoe", "minimax", "lfm2", "gemma3_text", "gemma3n_text"), 1e6),
+    **dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text"), 1e6),
+    **dict.fromkeys(("bitnet", "ernie4_5", "ernie4_5_moe", "flex_olmo", "llama4_text"), 5e5),
+    **dict.fromkeys(("qwen3_vl_text", "qwen3_vl_moe_text"), 5e6),
+    **dict.fromkeys(("falcon_h1", "helium"), 1e5),
+    **{"apertus": 1.2e7, "gpt_oss": 1.5e5, "longcat_flash": 1e7, "persimmon": 2.5e4, "smollm3": 2e6},
+}
+DEFAULT_THETA_V5: dict[str, float] = {
+    **{key: value for key, value in DEFAULT_THETA_V4.items() if key not in ("qwen2_vl", "qwen2_5_vl", "falcon_h1")},
+    **dict.fromkeys(("cohere", "exaone", "olmo3", "qwen3_vl_text", "qwen3_vl_moe_text"), 5e5),
+    **{"persimmon": 1e4, "cwm": 1e6, "lfm2_moe": 1e6, "minimax_m2": 5e6, "solar_open": 1e6},
+}
+FALLBACK_THETA = 10_000.0
+
+#: Keys that the validation of transformers 5 asks for, beside the original length that it fills in.
+_REQUIRED_V5 = {
+    **dict.fromkeys(("linear", "dynamic", "yarn"), ("factor",)),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+    "longrope": ("short_factor", "long_factor"),
+}
+
+
+class CannotLoadError(Exception):
+    """A runtime stops on this file; carries the red line."""
+
+    def __init__(self, text: str, code: str = "cannot-load") -> None:
+        super().__init__(text)
+        self.problem = Problem(code, text)
+
+
+@dataclass(frozen=True)
+class View:
+    """A config as one reader takes it.
+
+    Attributes:
+        rope_type: Type of scaling; None where the reader finds a block without one.
+        block: The scaling block; empty if it finds none.
+        theta: Base.
+        max_positions: ``max_position_embeddings`` [tokens].
+        outer_original: Top-level ``original_max_position_embeddings`` [tokens].
+        rotary_dim: d.
+        model_type: The family.
+        causes: What the reader passes over; red lines if its frequencies then differ from what was meant.
+    """
+
+    rope_type: str | None
+    block: Mapping[str, Any]
+    theta: float
+    max_positions: int
+    outer_original: int | None
+    rotary_dim: int
+    model_type: str
+    causes: tuple[Problem, ...] = field(default=())
+
+    def required(self, key: str) -> Any:
+        """Returns a value of the block.
+
+        Raises:
+            CannotLoadError: If it is missing or null.
+        """
+        value = self.block.get(key)
+        if value is None:
+            raise CannotLoadError(f"stops: {self.rope_type} without {key}")
+        return value
+
+
+def v4_view(facts: CheckpointFacts) -> View:
+    """Returns what transformers 4 reads: top-level ``rope_theta`` and ``rope_scaling`` only; ``type`` beats ``rope_type``."""
+    section = facts.section
+    block = section.get("rope_scaling")
+    block = block if isinstance(block, Mapping) else None
+    rope_type = "default" if block is None else block.get("type", block.get("rope_type"))
+    theta = section.get("rope_theta", DEFAULT_THETA_V4.get(facts.model_type, FALLBACK_THETA))
+    causes = []
+    if block is None and _scales(v5_block(facts)):
+        causes.append(Problem("factor-ignored", "does not read rope_parameters: unscaled"))
+    return _view(facts, rope_type, block or {}, theta, causes)
+
+
+def v5_view(facts: CheckpointFacts) -> View:
+    """Returns what transformers 5 reads: a non-null ``rope_scaling`` beats ``rope_parameters``; top level fills gaps.
+
+    For the types with a trained length, the top-level ``original_max_position_embeddings`` beats the block's,
+    and ``max_position_embeddings`` fills in for both.
+
+    Raises:
+        CannotLoadError: If a length is not an int, which the strict configs refuse.
+    """
+    section = facts.section
+    if isinstance(section.get("max_position_embeddings"), float):
+        raise CannotLoadError(f"stops: max_position_embeddings = {section['max_position_embeddings']} is not an int")
+    block = dict(v5_block(facts))
+    rope_type = block.get("rope_type", block.get("type", "default"))
+    theta = block.get("rope_theta")
+    if theta is None:
+        theta = section.get("rope_theta", DEFAULT_THETA_V5.get(facts.model_type, FALLBACK_THETA))
+    causes = []
+    if rope_type in TYPES_WITH_ORIGINAL_LENGTH:
+        outer, inner = section.get(ORIGINAL), block.get(ORIGINAL)
+        if outer is not None:
+            if inner is not None and inner != outer:
+                text = f"top-level {ORIGINAL} = {outer} beats the block's {inner}"
+                causes.append(Problem("original-length-overridden", text))
+            block[ORIGINAL] = outer
+        elif ORIGINAL not in block:
+            block[ORIGINAL] = _max_positions(facts)
+            text = f"no {ORIGINAL}: takes max_position_embeddings = {block[ORIGINAL]}"
+            causes.append(Problem("original-length-guessed", text))
+    missing = [key for key in _REQUIRED_V5.get(str(rope_type), ()) if key not in block]
+    if missing:
+        raise CannotLoadError(f"stops: {rope_type} without {', '.join(missing)}")
+    return _view(facts, rope_type, block, theta, causes)
+
+
+def gguf_view(facts: CheckpointFacts) -> View:
+    """Returns what llama.cpp's converter reads: ``rope_parameters`` beats ``rope_scaling``; top level fills gaps."""
+    hparams = {**facts.config, **facts.section}
+    found = hparams["rope_parameters"] if "rope_parameters" in hparams else hparams.get("rope_scaling")
+    block = dict(_layer_block(found or {}, facts.layer_type))
+    rope_type = block.get("rope_type", block.get("type")) or "default"
+    theta = block.get("rope_theta", hparams.get("rope_theta")) or FALLBACK_THETA
+    if block.get(ORIGINAL) is None and hparams.get(ORIGINAL) is not None:
+        block[ORIGINAL] = hparams[ORIGINAL]
+    causes = []
+    if not found and _scales(v5_block(facts)):
+        causes.append(Problem("factor-ignored", "rope_parameters is null: unscaled"))
+    return _view(facts, rope_type, block, theta, causes)
+
+
+def v5_block(facts: CheckpointFacts) -> Mapping[str, Any]:
+    """Returns the block that transformers 5 takes, of the scaled layer type where there are several."""
+    block = facts.section.get("rope_scaling") or facts.section.get("rope_parameters") or {}
+    return _layer_block(block, facts.layer_type)
+
+
+def _layer_block(block: Mapping[str, Any], layer_type: str | None) -> Mapping[str, Any]:
+    nested = block.get(layer_type or "full_attention")
+    return nested if isinstance(nested, Mapping) else block
+
+
+def _scales(block: Mapping[str, Any]) -> bool:
+    return (block.get("rope_type") or block.get("type") or "default") != "default"
+
+
+def _max_positions(facts: CheckpointFacts) -> int:
+    return int(facts.section.get("max_position_embeddings") or facts.geometry.original_max_position_embeddings)
+
+
+def _view(
+    facts: CheckpointFacts, rope_type: str | None, block: Mapping[str, Any], theta: Any, causes: list[Problem]
+) -> View:
+    if not theta:
+        raise CannotLoadError(f"stops: rope_theta is {theta}")
+    written = v5_block(facts).get("rope_theta") or facts.section.get("rope_theta")
+    if written is not None and float(written) != float(theta):
+        text = f"base {float(theta):g} in place of {float(written):g}: does not look where the file says it"
+        causes.insert(0, Problem("theta-dropped", text))
+    outer = facts.section.get(ORIGINAL)
+    dim, limit = facts.geometry.rotary_dim, _max_positions(facts)
+    return View(rope_type, block, float(theta), limit, outer, dim, facts.model_type, tuple(causes))
