@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,8 @@ from ropectl.hf.sidecar import SIDECAR
 from ropectl.hf.source import ModelSource, read_config
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import check_writable, command_line, package_versions, write_json
+from ropectl.runtimes import CheckpointFacts, next_steps, read_all
+from ropectl.runtimes.facts import tokenizer_limit
 
 CARD = "README.md"
 TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -115,13 +118,13 @@ def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, out: Path, repor
             write_weights(plan.source, aside, options, reporter.note)
         else:
             _copy(settings, files, aside, reporter)
-        config = _write_configs(settings, plan, aside, files.root if files else aside)
+        config, tokenizer = _write_configs(settings, plan, aside, files.root if files else aside)
         reporter.start("reading back", 0)
         verified = prove_checkpoint(aside, plan, settings.trust_remote_code)
         if settings.verify_logits:
             reporter.start("comparing logits", 0)
             verified["logits"] = compare_logits(aside, plan, options)
-        record = _record(settings, plan, config, verified)
+        record = _record(settings, plan, config, verified, tokenizer)
         record["files"] = {"rewritten": True} if files is None else _describe_files(files, settings)
         _write_descriptions(aside, record)
     return record
@@ -139,17 +142,24 @@ def _copy(settings: PatchSettings, files: FileList, aside: Path, reporter: Patch
     copy_files(copied, aside, settings.link, reporter.advance)
 
 
-def _write_configs(settings: PatchSettings, plan: PatchPlan, aside: Path, origin: Path) -> dict[str, Any]:
-    """Writes the config and what belongs to it, from the texts in ``origin``; returns the config."""
+def _write_configs(
+    settings: PatchSettings, plan: PatchPlan, aside: Path, origin: Path
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Writes the config and what belongs to it, from the texts in ``origin``; returns the model's and the tokenizer's."""
     config = plan.config(json.loads((origin / "config.json").read_text()), settings.drop_code)
     write_json(aside / "config.json", config)
-    tokenizer = origin / TOKENIZER_CONFIG
-    if tokenizer.is_file():
-        write_json(aside / TOKENIZER_CONFIG, plan.tokenizer_config(json.loads(tokenizer.read_text())))
+    tokenizer = _tokenizer_config(plan, origin)
+    if tokenizer:
+        write_json(aside / TOKENIZER_CONFIG, tokenizer)
     card = origin / CARD
     if card.is_file() and origin != aside:
         (aside / CARD).write_bytes(card.read_bytes())
-    return config
+    return config, tokenizer
+
+
+def _tokenizer_config(plan: PatchPlan, origin: Path) -> dict[str, Any]:
+    path = origin / TOKENIZER_CONFIG
+    return plan.tokenizer_config(json.loads(path.read_text())) if path.is_file() else {}
 
 
 def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter: PatchReporter) -> dict[str, Any]:
@@ -164,7 +174,7 @@ def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter
         for name in (TOKENIZER_CONFIG, CARD):
             if (files.root / name).is_file():
                 (aside / name).write_bytes((files.root / name).read_bytes())
-        record = _record(settings, plan, plan.config(plan.source.config), {})
+        record = _record(settings, plan, plan.config(plan.source.file_config), {}, {})
         record["files"] = _describe_files(files, settings)
         record["next_steps"] = [_adapter_step(settings, plan)]
         _write_descriptions(aside, record)
@@ -188,7 +198,8 @@ def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: PatchReporter) 
     from ropectl.checkpoint.files import check_weights, list_files
 
     folder = Path(plan.source.location)
-    record = _record(settings, plan, plan.config(plan.source.config, settings.drop_code), {})
+    config = plan.config(plan.source.file_config, settings.drop_code)
+    record = _record(settings, plan, config, {}, _tokenizer_config(plan, folder))
     if is_rewritten(plan.source, settings.merge):
         record["files"] = {"rewritten": True}
     elif folder.is_dir():
@@ -213,11 +224,21 @@ def _describe_files(files: FileList, settings: PatchSettings) -> dict[str, Any]:
     }
 
 
+def _facts(settings: PatchSettings, plan: PatchPlan, config: Mapping[str, Any], limit: int | None) -> CheckpointFacts:
+    """What the runtimes are asked about: the config as it is written."""
+    location = shlex.quote(str(settings.out)) if settings.out is not None else "OUT"
+    return CheckpointFacts(config, plan.geometry, plan.written_method, plan.target_length, location, limit)
+
+
 def _record(
-    settings: PatchSettings, plan: PatchPlan, config: Mapping[str, Any], verified: Mapping[str, Any]
+    settings: PatchSettings,
+    plan: PatchPlan,
+    config: Mapping[str, Any],
+    verified: Mapping[str, Any],
+    tokenizer: Mapping[str, Any],
 ) -> dict[str, Any]:
-    sidecar = plan.sidecar()
-    source = plan.source
+    sidecar, source = plan.sidecar(), plan.source
+    facts = _facts(settings, plan, config, tokenizer_limit(tokenizer))
     return {
         "schema_version": SCHEMA_VERSION,
         "output": str(settings.out) if settings.out is not None else None,
@@ -225,8 +246,9 @@ def _record(
         "before": {"method": str(source.rope.method), "max_position_embeddings": source.rope.max_position_embeddings},
         "source": {"name": source.name, "revision": source.revision, "commit": source.commit},
         "verified": dict(verified),
-        "runtimes": [],
-        "next_steps": [],
+        "tokenizer_max_length": facts.tokenizer_max_length,
+        "runtimes": [reading.to_json() for reading in read_all(facts)],
+        "next_steps": [step.to_json() for step in next_steps(facts)],
         "notes": list(plan.notes),
         "versions": package_versions(),
         "command": command_line(),

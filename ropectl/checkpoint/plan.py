@@ -12,14 +12,12 @@ from ropectl.hf.config_writer import patched_config
 from ropectl.hf.dialects import text_section
 from ropectl.hf.family_patch import family_patch
 from ropectl.hf.policy import Policy, choose_method, resolve_factor
-from ropectl.hf.sidecar import Sidecar
+from ropectl.hf.sidecar import Sidecar, frozen_method
 from ropectl.hf.source import ModelSource
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import RopeConfigPatch, ScalingMethod
 from ropectl.rope.notes import method_notes
-
-#: transformers writes a number this large where a tokenizer has no limit.
-NO_TOKENIZER_LIMIT = 10**12
+from ropectl.runtimes.facts import NO_LIMIT
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,13 @@ class PatchPlan:
         """What the model was trained with."""
         return self.source.rope.geometry
 
+    @property
+    def written_method(self) -> ScalingMethod:
+        """What the config computes: the method, or the static one that it is frozen to."""
+        if self.seq_len is None:
+            return self.method
+        return frozen_method(self.patch.rope_parameters, self.geometry, self.target_length)
+
     def sidecar(self) -> Sidecar:
         """Returns what the config alone does not say."""
         return Sidecar(
@@ -73,7 +78,7 @@ class PatchPlan:
     def tokenizer_config(self, on_disk: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the content of the new ``tokenizer_config.json``: its limit raised, for some runtimes obey it."""
         limit = on_disk.get("model_max_length")
-        if isinstance(limit, int | float) and limit < min(NO_TOKENIZER_LIMIT, self.target_length):
+        if isinstance(limit, int | float) and 0 < limit < min(NO_LIMIT, self.target_length):
             return {**on_disk, "model_max_length": self.target_length}
         return dict(on_disk)
 

@@ -23,7 +23,7 @@ from ropectl.hf.settings import ModelSettings
 from ropectl.hf.source import ModelSource, read_config
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import command_line, package_versions
-from ropectl.runtimes.probes import find_probe
+from ropectl.runtimes.matrix import find_probe
 
 #: Mean difference over the text that counts as the same computation in float32 [nats a token].
 AGREEMENT = 1e-3
@@ -73,7 +73,7 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: PatchReporter | Non
     ours = _own_logprobs(source, options, ids)
     reporter.start(f"{len(ids)} tokens in {settings.runtime}", 0)
     location = settings.model if source.gguf_file is None else str(Path(source.location) / source.gguf_file)
-    theirs = _run(settings.python, probe.script, location, ids, positions)
+    theirs = _run(settings.python, probe.path, location, ids, positions)
     return _record(settings, source, ids, positions, [ours[position - 1] for position in positions], theirs)
 
 

@@ -17,6 +17,7 @@ from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.dialects import scaling_type
 from ropectl.hf.geometry import RopeDescription
 from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import method_from_native, parse_method
 
 SIDECAR = "ropectl.json"
@@ -74,6 +75,20 @@ def read_sidecar(path: Path) -> Sidecar | None:
         ) from None
 
 
+def frozen_method(rope_parameters: Mapping[str, Any], geometry: RopeGeometry, target_length: int) -> ScalingMethod:
+    """Returns the static method that stands for a block in which a length-dependent one was frozen.
+
+    Args:
+        rope_parameters: The block as written.
+        geometry: What the model was trained with, which the block alone does not say.
+        target_length: The context that is meant to work [tokens].
+    """
+    factor = max(1.0, target_length / geometry.original_max_position_embeddings)
+    method = method_from_native({**rope_parameters, "factor": factor}, geometry)
+    assert method is not None, "ropectl wrote the block"
+    return method
+
+
 def with_sidecar(rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, Any], path: Path) -> RopeDescription:
     """Returns what a config says, completed by its sidecar; with a warning where the two disagree.
 
@@ -89,11 +104,7 @@ def with_sidecar(rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, An
     try:
         method = parse_method(sidecar.method)
         if sidecar.seq_len is not None:  # the config holds one length of the method, and so do its results
-            trained = sidecar.geometry.original_max_position_embeddings
-            block = {**sidecar.rope_parameters, "factor": max(1.0, sidecar.target_length / trained)}
-            frozen = method_from_native(block, sidecar.geometry)
-            assert frozen is not None
-            method = frozen
+            method = frozen_method(sidecar.rope_parameters, sidecar.geometry, sidecar.target_length)
         method.frequencies(sidecar.geometry)
     except MethodError as error:
         raise ConfigError(f"{path} names a method that cannot be: {error.message}", "Remove the file.") from None

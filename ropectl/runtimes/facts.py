@@ -17,7 +17,7 @@ from ropectl.rope.method import ScalingMethod
 from ropectl.runtimes.runtime import CheckpointFacts
 
 #: transformers writes such numbers for tokenizers without a limit.
-_NO_LIMIT = 10**12
+NO_LIMIT = 10**12
 
 
 def config_facts(config: Mapping[str, Any], rope: RopeDescription, location: str) -> CheckpointFacts:
@@ -40,7 +40,7 @@ def config_facts(config: Mapping[str, Any], rope: RopeDescription, location: str
         if original is not None and not rope.overridden and original < geometry.original_max_position_embeddings:
             geometry = replace(geometry, original_max_position_embeddings=int(original))
         target = max(target, round(float(block.get("factor") or 1.0) * geometry.original_max_position_embeddings))
-    return CheckpointFacts(config, geometry, method, target, location, tokenizer_limit(location))
+    return CheckpointFacts(config, geometry, method, target, location)
 
 
 def patch_facts(
@@ -87,7 +87,7 @@ def source_facts(
     if source.gguf_file is not None:
         return None
     facts = config_facts(config, source.rope, source.name)
-    return replace(facts, tokenizer_max_length=tokenizer_limit(source.location))
+    return replace(facts, tokenizer_max_length=tokenizer_limit(_tokenizer_config(source.location)))
 
 
 def llama_config(geometry: RopeGeometry) -> dict[str, Any]:
@@ -111,11 +111,16 @@ def _with_length(config: Mapping[str, Any], length: int) -> dict[str, Any]:
     return filled if section is config else {**config, "text_config": filled}
 
 
-def tokenizer_limit(location: str) -> int | None:
-    """Returns ``model_max_length`` of the tokenizer in a folder; None where there is no folder or no real limit."""
+def _tokenizer_config(location: str) -> dict[str, Any]:
     path = Path(location).expanduser() / "tokenizer_config.json"
     try:
-        limit = json.loads(path.read_text()).get("model_max_length")
-    except (OSError, ValueError, AttributeError):
-        return None
-    return int(limit) if isinstance(limit, int | float) and 0 < limit < _NO_LIMIT else None
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def tokenizer_limit(config: Mapping[str, Any]) -> int | None:
+    """Returns ``model_max_length`` of a ``tokenizer_config.json``; None where it sets no real limit [tokens]."""
+    limit = config.get("model_max_length")
+    return int(limit) if isinstance(limit, int | float) and 0 < limit < NO_LIMIT else None

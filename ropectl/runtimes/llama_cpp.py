@@ -14,7 +14,7 @@ from ropectl.rope.method import RopeConfigPatch
 from ropectl.rope.methods.yarn import blend_by_index
 from ropectl.runtimes import tables
 from ropectl.runtimes.judge import length_lines, read, relative_difference
-from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Problem, Runtime, RuntimeReading
+from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Probe, Problem, Runtime, RuntimeReading
 from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, gguf_view
 
@@ -97,6 +97,7 @@ class LlamaCpp(Runtime):
 
     name = "llama.cpp"
     order = 40
+    probe = Probe("llamacpp_logprobs.py", reads_gguf=True)
 
     def readings(self, facts: CheckpointFacts) -> list[RuntimeReading]:
         arch = architecture(facts)

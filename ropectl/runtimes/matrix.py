@@ -10,7 +10,8 @@ import pkgutil
 from functools import cache
 from pathlib import Path
 
-from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Runtime, RuntimeReading
+from ropectl.errors import ConfigError
+from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Probe, Runtime, RuntimeReading
 
 
 @cache
@@ -28,6 +29,18 @@ def all_runtimes() -> tuple[Runtime, ...]:
             and hasattr(candidate, "name")
         ]
     return tuple(sorted(found, key=lambda runtime: (runtime.order, runtime.name)))
+
+
+def find_probe(name: str) -> Probe:
+    """Returns how a runtime is asked for log-probabilities.
+
+    Raises:
+        ConfigError: If there is no such runtime, or no way to ask it.
+    """
+    probes = {runtime.name: runtime.probe for runtime in all_runtimes() if runtime.probe is not None}
+    if name not in probes:
+        raise ConfigError(f"The runtime {name!r} cannot be asked.", f"Known: {', '.join(probes)}.")
+    return probes[name]
 
 
 def read_all(facts: CheckpointFacts) -> list[RuntimeReading]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ropectl.hf.dialects import text_section
@@ -138,12 +139,32 @@ class NextStep:
         return {**vars(self), "notes": list(self.notes)}
 
 
+@dataclass(frozen=True)
+class Probe:
+    """How a runtime is asked for log-probabilities, to be compared with those of transformers.
+
+    Attributes:
+        script: File in ``runtimes/probes`` that the runtime's own Python runs: token ids in, log-probabilities out.
+        reads_gguf: Whether it reads GGUF files, and not checkpoint folders.
+    """
+
+    script: str
+    reads_gguf: bool = False
+
+    @property
+    def path(self) -> Path:
+        """Where the script is."""
+        return Path(__file__).parent / "probes" / self.script
+
+
 class Runtime(ABC):
     """One runtime: a file of this package with one subclass, which the matrix finds."""
 
     name: ClassVar[str]
     #: Place in the table.
     order: ClassVar[int] = 50
+    #: How ``verify-runtime`` runs it; None where it cannot.
+    probe: ClassVar[Probe | None] = None
 
     @abstractmethod
     def readings(self, facts: CheckpointFacts) -> list[RuntimeReading]:

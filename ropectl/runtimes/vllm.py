@@ -16,7 +16,7 @@ from ropectl.rope.frequencies import base_inv_freq
 from ropectl.runtimes import tables
 from ropectl.runtimes.judge import length_lines, read
 from ropectl.runtimes.launch import can_start, override_json, working_override
-from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Problem, Runtime, RuntimeReading
+from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Probe, Problem, Runtime, RuntimeReading
 from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v4_view, v5_view
 
@@ -159,6 +159,7 @@ class Vllm(Runtime):
 
     name = "vllm"
     order = 20
+    probe = Probe("vllm_logprobs.py")
 
     def readings(self, facts: CheckpointFacts) -> list[RuntimeReading]:
         return [self._read(facts, OLD), self._read(facts, NEW)]
