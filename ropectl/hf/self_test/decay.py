@@ -7,7 +7,9 @@ less than a random one. Legend: P rotary pairs, M distances. All arithmetic is f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -15,7 +17,7 @@ import torch
 from ropectl.rope.frequencies import base_inv_freq
 
 #: Points of a curve; each stands for all distances around it.
-NUM_POINTS = 160
+NUM_POINTS = 64
 
 #: Distances at a time, to bound memory: 64 pairs of this many float64 cosines are 8 MiB.
 _CHUNK = 16_384
@@ -35,7 +37,8 @@ def mean_scores(inv_freq: Sequence[float], distances: torch.Tensor) -> torch.Ten
         distances: (M,) [tokens].
     """
     table = torch.tensor(inv_freq, dtype=torch.float64)
-    chunks = [torch.outer(part.double(), table).cos().mean(-1) for part in distances.split(_CHUNK)]
+    starts = range(0, len(distances), _CHUNK)
+    chunks = [torch.outer(distances[start : start + _CHUNK].double(), table).cos().mean(-1) for start in starts]
     return torch.cat(chunks)
 
 
@@ -110,12 +113,11 @@ def decay_curve(inv_freq: Sequence[float], length: int) -> dict[str, Any]:
         length: The largest distance [tokens].
     """
     scores = mean_scores(inv_freq, torch.arange(1, length + 1))
-    edges = torch.logspace(0, torch.log10(torch.tensor(length + 1.0)).item(), NUM_POINTS + 1).long().clamp(1, length + 1)
-    edges[-1] = length + 1
-    bounds = edges.unique().tolist()
-    parts = [scores[start - 1 : end - 1] for start, end in zip(bounds, bounds[1:], strict=False)]
+    edges = {round((length + 1) ** (point / NUM_POINTS)) for point in range(NUM_POINTS + 1)}
+    bins = list(pairwise(sorted(edges)))
+    parts = [scores[start - 1 : end - 1] for start, end in bins]
     return {
-        "distances": [round((start * (end - 1)) ** 0.5, 1) for start, end in zip(bounds, bounds[1:], strict=False)],
+        "distances": [round(math.sqrt(start * (end - 1)), 1) for start, end in bins],
         "mean": [float(part.mean()) for part in parts],
         "low": [float(part.min()) for part in parts],
         "high": [float(part.max()) for part in parts],

@@ -1,0 +1,88 @@
+"""Decay of the mean attention score with distance, by base and by method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ropectl.report.figures.output import house_style, save_figure
+from ropectl.report.figures.style import curve_style, geometry_title, method_label, place_legend, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_TITLES = {"base": "By base, unscaled", "method": "By method"}
+
+
+def plot_decay(path: Path, record: Mapping[str, Any]) -> None:
+    """Writes a figure of the mean score of equal vectors over their distance.
+
+    Lines are means of the closed form over neighbouring distances, the bands below them reach down to the
+    lowest value, markers were computed by the model's own code.
+
+    Args:
+        path: File; its suffix says the format.
+        record: Of ``inspect --self-test``.
+
+    Raises:
+        ConfigError: If the file cannot be written.
+    """
+    from matplotlib.figure import Figure
+
+    kinds = [kind for kind in _TITLES if any(curve["kind"] == kind for curve in record["decay"])]
+    lowest = min(min(curve["low"]) for curve in record["decay"])
+    with house_style():
+        figure = Figure(figsize=(11.5, 4.2 * len(kinds)), layout="constrained")
+        title = geometry_title(record["model"], record["geometry"], record["target_length"])
+        figure.suptitle(title, x=0.01, ha="left", fontsize=12, parse_math=False)
+        panels = figure.subplots(len(kinds), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, kind in zip(panels, kinds, strict=True):
+            curves = [curve for curve in record["decay"] if curve["kind"] == kind]
+            _panel(axes, kind, curves, record)
+            axes.set_ylim(min(-0.1, lowest * 1.15), 1.02)
+        write_text(panels[-1], _TITLES[kinds[-1]], f"distance between query and key [tokens]\n{_NOTE}", _AXIS)
+        save_figure(figure, path)
+
+
+_AXIS = "mean score / (|q| |k| A²) [1]"
+_NOTE = (
+    "line: mean over neighbouring distances; band: down to the lowest; markers: one distance, by the model's own code;\n"
+    "upright ticks on the zero line: first distance with a negative score"
+)
+
+
+def _panel(axes: Axes, kind: str, curves: Sequence[Mapping[str, Any]], record: Mapping[str, Any]) -> None:
+    handles = []
+    axes.set_xscale("log")
+    for index, curve in enumerate(curves):
+        style = {**curve_style(index, len(curves), 1), "marker": ""}
+        handles += axes.plot(curve["distances"], curve["mean"], label=_label(curve, kind), **style)
+        axes.fill_between(
+            curve["distances"], curve["low"], curve["mean"], color=style["color"], alpha=0.13, linewidth=0
+        )
+        measured = curve["measured"]
+        axes.plot(
+            measured["distances"], measured["scores"], linestyle="", color=style["color"], alpha=0.7,
+            marker=curve_style(index, len(curves), 1)["marker"], markersize=3.5,
+        )  # fmt: skip
+        if curve["first_negative"] is not None:
+            axes.plot(
+                curve["first_negative"], 0.0, color=style["color"], marker="|", markersize=16, markeredgewidth=2.2
+            )
+    axes.axhline(0.0, color="black", linewidth=1.0)
+    trained, target = record["geometry"]["original_max_position_embeddings"], record["target_length"]
+    for length, name, dashes in ((trained, "L", "-"), (target, "L'", (0, (4, 3)))):
+        if length == target == trained and name == "L'":
+            continue
+        axes.axvline(length, color="black", linewidth=1.0, linestyle=dashes)
+        axes.annotate(
+            f"{name} = {length}", (length, 0.97), xycoords=("data", "axes fraction"), xytext=(-4, 0),
+            textcoords="offset points", ha="right", va="top", fontsize=9,
+        )  # fmt: skip
+    write_text(axes, _TITLES[kind], "", _AXIS)
+    place_legend(axes, handles, "rope_theta" if kind == "base" else "method")
+
+
+def _label(curve: Mapping[str, Any], kind: str) -> str:
+    return f"{curve['rope_theta']:g}" if kind == "base" else method_label(curve["method"], curve["seq_len"])
