@@ -58,7 +58,8 @@ def test_imports_only_downwards(path: Path) -> None:
     [
         "import ropectl",
         "import ropectl.rope.registry as r; r.all_methods()",
-        "import ropectl.report.tables, ropectl.report.methods, ropectl.report.inspection",
+        "import ropectl.report.tables, ropectl.report.methods, ropectl.report.inspection, ropectl.report.self_test",
+        "import ropectl.report.figures.frequencies, ropectl.report.figures.decay, sys; assert 'matplotlib' not in sys.modules",
         "import ropectl.records, ropectl.lengths, ropectl.runs",
         "import ropectl.cli.app",
         "import ropectl.hf.geometry",

@@ -89,7 +89,6 @@ class Inspected:
 
     def plot_frequencies(self, path: Path, methods: Sequence[ScalingMethod], seq_len: int | None) -> None:
         """Writes the figure of divisors and wavelengths, length-dependent methods frozen at ``seq_len`` or L'."""
-        from ropectl.cli import output
         from ropectl.report.figures.frequencies import plot_frequencies
 
         target = self.target(methods)
@@ -98,7 +97,6 @@ class Inspected:
             inspect_rope(self.geometry, method, frozen if method.depends_on_seq_len else None) for method in methods
         ]
         plot_frequencies(path, self.name, records, target)
-        output.note(f"Figure: {path}")
 
     def rotary_code(self) -> RotaryCode:
         """Returns the code that rotates queries and keys: the model's own, or that of a LLaMA with these numbers."""
@@ -129,7 +127,6 @@ def run_self_test(
         from ropectl.report.figures.decay import plot_decay
 
         plot_decay(plot, record)
-        output.note(f"Figure: {plot}")
     if as_json:
         output.print_json(record)
     else:

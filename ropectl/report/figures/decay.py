@@ -18,8 +18,8 @@ _TITLES = {"base": "By base, unscaled", "method": "By method"}
 def plot_decay(path: Path, record: Mapping[str, Any]) -> None:
     """Writes a figure of the mean score of equal vectors over their distance.
 
-    Lines are means of the closed form over neighbouring distances, the bands below them reach down to the
-    lowest value, markers were computed by the model's own code.
+    Lines are means of the closed form over neighbouring distances, the bands below them (of at most five curves)
+    reach down to the lowest value, markers were computed by the model's own code.
 
     Args:
         path: File; its suffix says the format.
@@ -47,29 +47,32 @@ def plot_decay(path: Path, record: Mapping[str, Any]) -> None:
 
 _AXIS = "mean score / (|q| |k| A²) [1]"
 _NOTE = (
-    "line: mean over neighbouring distances; band: down to the lowest; markers: one distance, by the model's own code;\n"
-    "upright ticks on the zero line: first distance with a negative score"
+    "line: mean over neighbouring distances; band, where there are few curves: down to the lowest;\n"
+    "markers: one distance, by the model's own code; ticks on the zero line: first distance with a negative score"
 )
+
+#: Bands of more curves than this would hide each other.
+_MOST_BANDS = 5
 
 
 def _panel(axes: Axes, kind: str, curves: Sequence[Mapping[str, Any]], record: Mapping[str, Any]) -> None:
+    from matplotlib.lines import Line2D
+
     handles = []
     axes.set_xscale("log")
+    few = len(curves) <= _MOST_BANDS
     for index, curve in enumerate(curves):
-        style = {**curve_style(index, len(curves), 1), "marker": ""}
-        handles += axes.plot(curve["distances"], curve["mean"], label=_label(curve, kind), **style)
-        axes.fill_between(
-            curve["distances"], curve["low"], curve["mean"], color=style["color"], alpha=0.13, linewidth=0
-        )
-        measured = curve["measured"]
-        axes.plot(
-            measured["distances"], measured["scores"], linestyle="", color=style["color"], alpha=0.7,
-            marker=curve_style(index, len(curves), 1)["marker"], markersize=3.5,
-        )  # fmt: skip
+        style = {**curve_style(index, len(curves), 1), "markevery": None}
+        line, marker = {**style, "marker": ""}, {**style, "linestyle": "", "markersize": 3.5, "alpha": 0.7}
+        handles.append(Line2D([], [], label=_label(curve, kind), **style))
+        axes.plot(curve["distances"], curve["mean"], **line)
+        if few:
+            axes.fill_between(curve["distances"], curve["low"], curve["mean"], color=style["color"], alpha=0.13, lw=0)
+        shown = slice(None) if few else slice(index % 4, None, 4)
+        axes.plot(curve["measured"]["distances"][shown], curve["measured"]["scores"][shown], **marker)
         if curve["first_negative"] is not None:
-            axes.plot(
-                curve["first_negative"], 0.0, color=style["color"], marker="|", markersize=16, markeredgewidth=2.2
-            )
+            tick = {"marker": "|", "markersize": 16, "markeredgewidth": 2.2, "color": style["color"]}
+            axes.plot(curve["first_negative"], 0.0, **tick)
     axes.axhline(0.0, color="black", linewidth=1.0)
     trained, target = record["geometry"]["original_max_position_embeddings"], record["target_length"]
     for length, name, dashes in ((trained, "L", "-"), (target, "L'", (0, (4, 3)))):
