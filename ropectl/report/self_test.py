@@ -54,7 +54,8 @@ def _checks_table(title: str, checks: list[Mapping[str, Any]]) -> Table:
         relation = _RELATIONS.get(check["relation"])
         allowed = f"{relation} {check['allowed']:.1e}" if relation else check["relation"]
         passed = Text("yes") if check["passed"] else Text("NO", style="bold red")
-        table.add_row(Text(check["name"]), f"{check['measured']:.1e}", allowed, passed)
+        measured = "no number" if check["measured"] is None else f"{check['measured']:.1e}"
+        table.add_row(Text(check["name"]), measured, allowed, passed)
     return table
 
 

@@ -299,6 +299,20 @@ def test_record(code: RotaryCode) -> None:
     assert not broken["passed"] and broken["pairing"] is None
 
 
+def test_code_that_gives_no_number_fails(code: RotaryCode) -> None:
+    def broken(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> Any:
+        return q * torch.nan, k * torch.nan
+
+    checks = run_checks(replace(code, apply=broken), EXPECTED, TARGET)[0]
+    assert [check.passed for check in checks] == [True, False, False, False, False, False, False, True, True]
+
+
+def test_a_partial_scaling_is_not_left_behind(code: RotaryCode) -> None:
+    before = code.module.inv_freq.clone(), dict(code.model.config.rope_parameters)
+    self_test("numbers", code, GEOMETRY, [parse_method("yarn:factor=4")], 256)
+    assert torch.equal(code.module.inv_freq, before[0]) and code.model.config.rope_parameters == before[1]
+
+
 def test_refusals(code: RotaryCode) -> None:
     with pytest.raises(UnsupportedModelError, match="freqs_cis"):
         rotary_code(Llama4TextConfig(**_SMALL, head_dim=16))

@@ -90,12 +90,12 @@ def offset_spread(code: RotaryCode, expected: RopeFrequencies, length: int) -> f
     The largest over random pairs of vectors and offsets from 0 to half of ``length`` [tokens].
     """
     q, k = sign_vectors(code), sign_vectors(code, seed=SEED + 1)
-    spread = 0.0
+    spreads = []
     for offset in sorted({min(offset, length // 2) for offset in (0, 1, 7, 64, length // 4, length // 2)}):
         keys = _positions(length - offset)
         scores = code.scores(q, k, keys + offset, keys) / (code.width * expected.attention_factor**2)
-        spread = max(spread, float((scores.amax(-1) - scores.amin(-1)).max()))
-    return spread
+        spreads.append(scores.amax(-1) - scores.amin(-1))
+    return float(torch.cat(spreads).max())  # the maximum of torch keeps what is no number; Python's loses it
 
 
 def rounding_bound(expected: RopeFrequencies, length: int, rotations: int) -> float:

@@ -99,13 +99,22 @@ def rotary_code(config: Any, trust_remote_code: bool = False) -> RotaryCode:
 
 
 def source_config(source: ModelSource, trust_remote_code: bool = False) -> Any:
-    """Returns the transformers config of a model source."""
+    """Returns the transformers config of a model source.
+
+    Raises:
+        ConfigError: If transformers cannot read it.
+    """
     from transformers import AutoConfig
 
     arguments: dict[str, Any] = {"gguf_file": source.gguf_file} if source.gguf_file else {}
-    return AutoConfig.from_pretrained(
-        source.location, revision=source.revision, trust_remote_code=trust_remote_code, **arguments
-    )
+    try:
+        return AutoConfig.from_pretrained(
+            source.location, revision=source.revision, trust_remote_code=trust_remote_code, **arguments
+        )
+    except Exception as error:  # a strict config raises many kinds
+        raise ConfigError(
+            f"transformers cannot read the config of {source.name}: {error}", load_hint(str(error))
+        ) from None
 
 
 def llama_config(geometry: RopeGeometry) -> Any:
@@ -127,7 +136,8 @@ def llama_config(geometry: RopeGeometry) -> Any:
 def built_in(code: RotaryCode, dtype: torch.dtype) -> nn.Module:
     """Returns the model as loading with ``dtype=`` builds it: made under that default type, not cast afterwards."""
     with _default_dtype(dtype):
-        model = _skeleton(copy.deepcopy(code.model.config), False)
+        with torch.device("meta"):
+            model: nn.Module = type(code.model)(copy.deepcopy(code.model.config))
         give_tables(model)
     return model
 
@@ -155,7 +165,7 @@ def _skeleton(config: Any, trust_remote_code: bool) -> nn.Module:
     try:
         with torch.device("meta"):
             model: nn.Module = AutoModelForCausalLM.from_config(
-                config, dtype=torch.get_default_dtype(), trust_remote_code=trust_remote_code
+                config, dtype=torch.float32, trust_remote_code=trust_remote_code
             )
     except Exception as error:  # a model's constructor may raise anything over a config it was not made for
         raise ConfigError(f"The model cannot be built from its config: {error}", load_hint(str(error))) from None

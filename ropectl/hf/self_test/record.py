@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -100,7 +101,7 @@ def _record(
         with apply_rope(code.model, method, geometry=geometry, seq_len=frozen):
             found, pairing = run_checks(code, expected, length)
         pairings.add(pairing)
-        checks += [{"method": str(method), "seq_len": frozen, **asdict(check)} for check in found]
+        checks += [{"method": str(method), "seq_len": frozen, **_json_check(check)} for check in found]
         curves.append(_curve(code, geometry, method, length, frozen, "method"))
     trained = geometry.original_max_position_embeddings
     return {
@@ -137,6 +138,11 @@ def run_checks(code: RotaryCode, expected: RopeFrequencies, length: int) -> tupl
         *check_casts(code, expected, length),
     ]
     return checks, pairing
+
+
+def _json_check(check: Check) -> dict[str, Any]:
+    """JSON has no infinity and no NaN, which broken code may well produce."""
+    return {**asdict(check), "measured": check.measured if math.isfinite(check.measured) else None}
 
 
 def _curve(
