@@ -64,6 +64,16 @@ MethodSpecs = Annotated[
         rich_help_panel=_SCALING,
     ),
 ]
+ShownMethods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        "-m",
+        metavar="SPEC",
+        help="NAME[:KEY=VALUE,...], repeatable; the model's own scaling by default.",
+        rich_help_panel=_SCALING,
+    ),
+]
 Factor = Annotated[float | None, typer.Option(metavar="S", help="Extension factor s = L'/L.", rich_help_panel=_SCALING)]
 TargetLength = Annotated[
     str | None, typer.Option(metavar="N", help="Wanted context, instead of a factor.", rich_help_panel=_SCALING)
@@ -126,6 +136,12 @@ Seed = Annotated[int | None, typer.Option(help="Chooses keys and filler (default
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Where results are written.", rich_help_panel=_RUN)]
 OutputFormat = Annotated[Format, typer.Option("--format", help="human or json.", rich_help_panel=_RUN)]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Draw a figure: .svg, .pdf or .png, replaced if it is there.", rich_help_panel=_RUN
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing result file.", rich_help_panel=_RUN)]
 ConfigFile = Annotated[
     Path | None,

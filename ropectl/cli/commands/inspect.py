@@ -11,7 +11,7 @@ from ropectl.cli import options
 
 def inspect(
     model: options.Model = None,
-    method: options.MethodSpec = None,
+    methods: options.ShownMethods = None,
     factor: options.Factor = None,
     target_length: options.TargetLength = None,
     geometry: Annotated[
@@ -24,10 +24,14 @@ def inspect(
     seq_len: Annotated[
         str | None, typer.Option(metavar="N", help="Sequence length, for methods that depend on it.")
     ] = None,
+    self_test: Annotated[
+        bool, typer.Option("--self-test", help="Check the model's own rotary code with numbers (no weights).")
+    ] = False,
     replace: options.Replace = None,
     revision: options.Revision = None,
     original_length: options.OriginalLength = None,
     trust_remote_code: options.TrustRemoteCode = None,
+    plot: options.Plot = None,
     format: options.OutputFormat = options.Format.human,
 ) -> None:
     """Show what the rotary embedding of a model, or of plain numbers, computes. No weights are loaded.
@@ -36,40 +40,39 @@ def inspect(
     """
     given = locals()  # the options are the settings, under the same names
     from ropectl.cli import output
+    from ropectl.cli.inspected import Inspected, run_self_test
     from ropectl.errors import ConfigError
     from ropectl.evaluate.config import ModelConfig
-    from ropectl.evaluate.setup import Setup
-    from ropectl.hf.policy import resolve_factor
     from ropectl.lengths import parse_length
+    from ropectl.report.figures.output import check_figure
     from ropectl.report.inspection import inspection_parts
-    from ropectl.rope.geometry import RopeGeometry
     from ropectl.rope.inspection import inspect_rope
-    from ropectl.rope.registry import parse_method
-    from ropectl.runtimes import llama_config, patch_facts, read_all, source_facts
+    from ropectl.runtimes import read_all
 
     if geometry is not None and (model is not None or original_length is not None):
         raise ConfigError(
             "--geometry says all numbers itself: it goes neither with a model nor with --original-length."
         )
-    if method is None and (factor is not None or target_length is not None):
+    if not methods and not self_test and plot is None and (factor is not None or target_length is not None):
         raise ConfigError(
             "--factor and --target-length need a method to apply them to.", "Type for example: -m yarn --factor 4"
         )
+    if plot is not None:
+        check_figure(plot)
     length = parse_length(seq_len) if seq_len else None
-    settings = options.resolve_config(ModelConfig, None, given)
-    if geometry is not None:
-        numbers = RopeGeometry.parse(geometry)
-        wanted = resolve_factor(numbers, settings.factor, settings.target_length)
-        chosen = parse_method(method or "none", wanted, numbers)
-        record = inspect_rope(numbers, chosen, length)
-        facts = patch_facts(llama_config(numbers), numbers, chosen, "MODEL", length) if method else None
-    else:
-        setup = Setup.of(settings)
-        chosen = setup.method(method)
-        record = inspect_rope(setup.geometry, chosen, length, setup.source.rope.warnings)
-        facts = source_facts(setup.source, chosen if method else None, length, settings.target_length)
-    record["runtimes"] = [reading.to_json() for reading in read_all(facts)] if facts else []
+    subject = Inspected.of(options.resolve_config(ModelConfig, None, given), geometry)
+    chosen = subject.methods(methods or [], every=plot is not None and not self_test)
+    if self_test:
+        run_self_test(subject, chosen, length, plot, as_json=format is options.Format.json)
+        return
+    records = []
+    for method in chosen:
+        facts = subject.facts(method, length, is_asked=bool(methods))
+        runtimes = [reading.to_json() for reading in read_all(facts)] if facts else []
+        records.append({**inspect_rope(subject.geometry, method, length, subject.warnings), "runtimes": runtimes})
+    if plot is not None:
+        subject.plot_frequencies(plot, chosen, length)
     if format is options.Format.json:
-        output.print_json(record)
+        output.print_json(records[0] if len(records) == 1 else records)
     else:
-        output.print_human(*inspection_parts(record))
+        output.print_human(*(part for record in records for part in inspection_parts(record)))

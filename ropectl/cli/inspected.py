@@ -1,0 +1,150 @@
+"""What ``inspect`` looks at: a model's config, or plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from ropectl.evaluate.config import ModelConfig
+from ropectl.evaluate.setup import Setup
+from ropectl.hf.policy import resolve_factor
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.inspection import inspect_rope
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.registry import all_methods, parse_method
+from ropectl.runtimes import CheckpointFacts, llama_config, patch_facts, source_facts
+
+if TYPE_CHECKING:
+    from ropectl.hf.self_test.code import RotaryCode
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """The subject of an inspection.
+
+    Attributes:
+        settings: What was asked for.
+        geometry: What the model was trained with.
+        factor: Wanted extension factor; None if none was named.
+        setup: The model's config; None for plain numbers.
+    """
+
+    settings: ModelConfig
+    geometry: RopeGeometry
+    factor: float | None
+    setup: Setup | None
+
+    @classmethod
+    def of(cls, settings: ModelConfig, numbers: str | None) -> Inspected:
+        """Reads the config of the model, or the numbers that stand for one.
+
+        Raises:
+            ConfigError: If either is broken or an option is impossible.
+        """
+        if numbers is None:
+            setup = Setup.of(settings)
+            return cls(settings, setup.geometry, setup.factor, setup)
+        geometry = RopeGeometry.parse(numbers)
+        return cls(settings, geometry, resolve_factor(geometry, settings.factor, settings.target_length), None)
+
+    @property
+    def name(self) -> str:
+        """The model, for people."""
+        return self.setup.source.name if self.setup else "plain numbers"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What reading the config gave rise to."""
+        return self.setup.source.rope.warnings if self.setup else ()
+
+    def method(self, spec: str | None) -> ScalingMethod:
+        """Returns the method that a spec names; the model's own without one."""
+        if self.setup is not None:
+            return self.setup.method(spec)
+        return parse_method(spec or "none", self.factor, self.geometry)
+
+    def methods(self, specs: Sequence[str], every: bool) -> list[ScalingMethod]:
+        """Returns the methods to show, each once.
+
+        Args:
+            specs: As typed. Without any it is the model's own scaling.
+            every: Without specs but with a factor, all methods that need nothing else instead.
+        """
+        chosen = [self.method(spec) for spec in specs] or [self.method(None)]
+        if not specs and every and self.factor is not None:
+            kinds = all_methods().items()
+            fit = [n for n, kind in kinds if not kind.missing(kind.fill_factor({}, self.factor, self.geometry))]
+            chosen += [self.method(name) for name in fit]
+        return list(dict.fromkeys(chosen))
+
+    def target(self, methods: Sequence[ScalingMethod]) -> int:
+        """Returns L': what was asked for, else the farthest that a method is made for, at least L [tokens]."""
+        if self.factor is not None:
+            return self.settings.target_length or self.geometry.target_length(self.factor)
+        trained = self.geometry.original_max_position_embeddings
+        aims = [self.setup.target(method) if self.setup else method.target_length(self.geometry) for method in methods]
+        return max(trained, *aims)
+
+    def facts(self, method: ScalingMethod, seq_len: int | None, is_asked: bool) -> CheckpointFacts | None:
+        """Returns what runtimes are asked about: the model as it stands, or as a patch with the method would be.
+
+        Args:
+            method: The method that is shown.
+            seq_len: The length at which a length-dependent method is frozen [tokens].
+            is_asked: Whether the method was asked for, and is not just the model's own.
+        """
+        target = self.settings.target_length
+        if self.setup is not None:
+            return source_facts(self.setup.source, method if is_asked else None, seq_len, target)
+        return patch_facts(llama_config(self.geometry), self.geometry, method, "MODEL", seq_len) if is_asked else None
+
+    def plot_frequencies(self, path: Path, methods: Sequence[ScalingMethod], seq_len: int | None) -> None:
+        """Writes the figure of divisors and wavelengths, length-dependent methods frozen at ``seq_len`` or L'."""
+        from ropectl.report.figures.frequencies import plot_frequencies
+
+        target = self.target(methods)
+        frozen = seq_len or target
+        records = [
+            inspect_rope(self.geometry, method, frozen if method.depends_on_seq_len else None) for method in methods
+        ]
+        plot_frequencies(path, self.name, records, target)
+
+    def rotary_code(self) -> RotaryCode:
+        """Returns the code that rotates queries and keys: the model's own, or that of a LLaMA with these numbers."""
+        from ropectl.hf.self_test import code
+
+        trust = self.settings.trust_remote_code
+        config = code.source_config(self.setup.source, trust) if self.setup else code.llama_config(self.geometry)
+        return code.rotary_code(config, trust)
+
+
+def run_self_test(
+    subject: Inspected, methods: Sequence[ScalingMethod], seq_len: int | None, plot: Path | None, as_json: bool
+) -> None:
+    """Checks the rotary code, shows the numbers, and draws how the mean score decays.
+
+    Raises:
+        typer.Exit: With code 1 if a check failed.
+    """
+    from ropectl.cli import output
+
+    output.quiet_libraries()
+    from ropectl.hf.self_test.record import self_test
+    from ropectl.report.self_test import self_test_parts
+
+    target = subject.target(methods)
+    record = self_test(subject.name, subject.rotary_code(), subject.geometry, methods, target, seq_len)
+    if plot is not None:
+        from ropectl.report.figures.decay import plot_decay
+
+        plot_decay(plot, record)
+    if as_json:
+        output.print_json(record)
+    else:
+        output.print_human(*self_test_parts(record))
+    if not record["passed"]:
+        raise typer.Exit(1)

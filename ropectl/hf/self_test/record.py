@@ -1,0 +1,164 @@
+"""The self-test of a model's rotary code as a record: checks per method, decay curves, bounds of the base."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from ropectl.errors import ConfigError
+from ropectl.hf.patch import apply_rope
+from ropectl.hf.self_test.checks import (
+    Check,
+    check_casts,
+    check_decay,
+    check_norms,
+    check_offset,
+    check_tables,
+    decay_distances,
+    measured_decay,
+)
+from ropectl.hf.self_test.code import RotaryCode
+from ropectl.hf.self_test.decay import decay_curve, lowest_base
+from ropectl.hf.self_test.pairing import check_pairing
+from ropectl.rope.frequencies import RopeFrequencies
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.methods.abf import AdjustedBaseFrequency
+
+#: Bases whose decay is shown beside the model's own: RoFormer's, Llama 3's, Code Llama's.
+SHOWN_BASES = (1e4, 5e5, 1e6)
+
+#: Positions are float32 in the rotary modules; past this they are not whole numbers any more.
+LONGEST = 2**24
+
+_MEASURED_POINTS = 33
+
+
+def self_test(
+    name: str,
+    code: RotaryCode,
+    geometry: RopeGeometry,
+    methods: Sequence[ScalingMethod],
+    length: int,
+    seq_len: int | None = None,
+) -> dict[str, Any]:
+    """Returns all checks of a model's rotary code, and how its mean score decays with distance, as JSON values.
+
+    Args:
+        name: The model, for people.
+        code: Its rotary code.
+        geometry: What it was trained with.
+        methods: Scalings to check, each applied to the code and undone.
+        length: L', the largest position looked at [tokens].
+        seq_len: Where length-dependent methods are frozen; at ``length`` if None [tokens].
+
+    Raises:
+        ConfigError: If ``length`` is past what float32 positions can count.
+        MethodError: If a method cannot work on this geometry.
+    """
+    if length > LONGEST:
+        raise ConfigError(
+            f"The target of {length} tokens is past {LONGEST}: rotary modules count positions in float32.",
+            "Type a smaller --target-length.",
+        )
+    with _one_thread():
+        return _record(name, code, geometry, methods, length, seq_len)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Thousands of small tensors: threads would wait for each other longer than they compute."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _record(
+    name: str,
+    code: RotaryCode,
+    geometry: RopeGeometry,
+    methods: Sequence[ScalingMethod],
+    length: int,
+    seq_len: int | None,
+) -> dict[str, Any]:
+    checks: list[dict[str, Any]] = []
+    pairings: set[str | None] = set()
+    curves = [
+        _curve(code, geometry, AdjustedBaseFrequency(rope_theta=base), length, None, "base")
+        for base in sorted({geometry.rope_theta, *SHOWN_BASES})
+    ]
+    for method in methods:
+        frozen = (seq_len or length) if method.depends_on_seq_len else None
+        expected = method.frequencies(geometry, frozen)
+        with apply_rope(code.model, method, geometry=geometry, seq_len=frozen):
+            found, pairing = run_checks(code, expected, length)
+        pairings.add(pairing)
+        checks += [{"method": str(method), "seq_len": frozen, **_json_check(check)} for check in found]
+        curves.append(_curve(code, geometry, method, length, frozen, "method"))
+    trained = geometry.original_max_position_embeddings
+    return {
+        "model": name,
+        "geometry": vars(geometry),
+        "target_length": length,
+        "function": code.name,
+        "pairing": next(iter(pairings)) if len(pairings) == 1 else None,
+        "passed": all(check["passed"] for check in checks),
+        "checks": checks,
+        "decay": curves,
+        "base_bounds": [
+            {"context_length": context, "lowest_base": lowest_base(geometry.rotary_dim, context)}
+            for context in sorted({trained, length})
+        ],
+    }
+
+
+def run_checks(code: RotaryCode, expected: RopeFrequencies, length: int) -> tuple[list[Check], str | None]:
+    """Returns every check on a model's rotary code, and which pairing it uses.
+
+    Args:
+        code: The code, with the scaling already applied.
+        expected: What the scaling computes.
+        length: L', the largest position looked at [tokens].
+    """
+    pairing_checks, pairing = check_pairing(code, expected)
+    checks = [
+        check_tables(code.model, expected, "tables against the formula (relative)"),
+        *check_offset(code, expected, length),
+        check_norms(code, expected, length),
+        *pairing_checks,
+        check_decay(code, expected, length),
+        *check_casts(code, expected, length),
+    ]
+    return checks, pairing
+
+
+def _json_check(check: Check) -> dict[str, Any]:
+    """JSON has no infinity and no NaN, which broken code may well produce."""
+    return {**asdict(check), "measured": check.measured if math.isfinite(check.measured) else None}
+
+
+def _curve(
+    code: RotaryCode, geometry: RopeGeometry, method: ScalingMethod, length: int, frozen: int | None, kind: str
+) -> dict[str, Any]:
+    """The decay under one method: closed form at every distance, and the code's own score at some."""
+    expected = method.frequencies(geometry, frozen)
+    distances = decay_distances(length, _MEASURED_POINTS)
+    with apply_rope(code.model, method, geometry=geometry, seq_len=frozen):
+        scores = measured_decay(code, expected, distances)
+    base = method.rope_theta if isinstance(method, AdjustedBaseFrequency) else geometry.rope_theta
+    return {
+        "kind": kind,
+        "method": str(method),
+        "rope_theta": base,
+        "seq_len": frozen,
+        **decay_curve(expected.inv_freq, length),
+        "measured": {"distances": distances.tolist(), "scores": scores.tolist()},
+    }

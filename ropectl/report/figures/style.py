@@ -1,0 +1,87 @@
+"""How curves are told apart, in colour, in grey and for the colour-blind; and names that fit beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+from ropectl.rope.method import short_spec
+
+#: Okabe and Ito's palette for all kinds of colour vision, without its yellow, which is too pale for a line.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 2, 1.2, 2)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h")
+
+REFERENCE_COLOUR = "#8a8a8a"
+TRAINED_COLOUR = "#e4eef7"
+
+#: A longer label is cut in the middle, where specs differ least.
+MAX_LABEL = 38
+
+#: Markers along a curve.
+_NUM_MARKERS = 8
+
+
+def curve_style(index: int, count: int, num_points: int) -> dict[str, Any]:
+    """Returns how to draw curve ``index`` of ``count``: no two of the first 28 share colour and dashes.
+
+    Later curves are thinner, and markers are staggered, so that of curves on top of each other all can be seen.
+    """
+    every = max(1, num_points // _NUM_MARKERS)
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "linestyle": DASHES[index % len(DASHES)],
+        "linewidth": 3.0 - 1.6 * index / max(1, count - 1),
+        "marker": MARKERS[index % len(MARKERS)],
+        "markersize": 5.0,
+        "markevery": (index * every // max(1, count), every),
+    }
+
+
+def shorten(text: str, width: int = MAX_LABEL) -> str:
+    """Returns ``text`` without what cannot be printed, its middle left out where it is longer than ``width``."""
+    text = "".join(character if character.isprintable() else "?" for character in text)
+    if len(text) <= width:
+        return text
+    tail = width // 3
+    return f"{text[: width - tail - 1]}\u2026{text[-tail:]}"
+
+
+def method_label(spec: str, seq_len: int | None = None) -> str:
+    """Returns how a curve is called: the spec, shortened, and the length a method that follows it is frozen at."""
+    return shorten(short_spec(spec)) + (f"\n(frozen at {seq_len} tokens)" if seq_len else "")
+
+
+def geometry_title(model: str, geometry: dict[str, Any], target: int) -> str:
+    """Returns the first line of a figure: which model, and its numbers."""
+    trained = geometry["original_max_position_embeddings"]
+    name = shorten(model, 48)
+    return (
+        f"{name}: rotary_dim {geometry['rotary_dim']}, rope_theta {geometry['rope_theta']:g}, "
+        f"trained length L = {trained}" + (f", target L' = {target}" if target != trained else "")
+    )
+
+
+def write_text(axes: Axes, title: str, x: str, y: str) -> None:
+    """Sets title and axis titles as plain text: a dollar sign in a name is no formula."""
+    axes.set_title(title, loc="left", parse_math=False)
+    axes.set_xlabel(x, parse_math=False)
+    axes.set_ylabel(y, parse_math=False)
+
+
+def place_legend(place: Axes | Figure, handles: Sequence[Any], title: str) -> None:
+    """Puts the legend to the right of a panel, or of all of them, where it covers nothing."""
+    where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    if not hasattr(place, "set_xlabel"):
+        where = {"loc": "outside right center"}
+    legend = place.legend(
+        handles=handles, title=title, alignment="left", fontsize=9, title_fontsize=9, handlelength=4.2,
+        labelspacing=0.55, **where,
+    )  # fmt: skip
+    for text in legend.get_texts():
+        text.set_parse_math(False)
