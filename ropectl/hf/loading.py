@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ropectl.errors import ConfigError
+from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.source import ModelSource, load_hint
+from ropectl.rope.registry import parse_method
 
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -125,6 +126,18 @@ def _check_complete(source: ModelSource, report: Mapping[str, Any]) -> None:
         )
 
 
+def _refuse_dropped_scaling(source: ModelSource) -> None:
+    """Refuses a scaled GGUF file: transformers reads its base and its weights, and drops the scaling."""
+    if source.gguf_file is None or source.rope.method == parse_method("none"):
+        return
+    raise UnsupportedModelError(
+        f"{source.gguf_file} carries rotary scaling ({source.rope.method.label}) that transformers drops when it loads a "
+        "GGUF file: the numbers would be those of another model.",
+        f"Measure the original checkpoint, or the unscaled GGUF file with -m {source.rope.method.label}",
+    )
+
+
 def _common_arguments(source: ModelSource, options: LoadOptions) -> dict[str, Any]:
+    _refuse_dropped_scaling(source)
     arguments = {"revision": source.revision, "trust_remote_code": options.trust_remote_code}
     return arguments | ({"gguf_file": source.gguf_file} if source.gguf_file else {})

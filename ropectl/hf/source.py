@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.builtin import TINY_MODEL_DIR
-from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.errors import ConfigError
 from ropectl.hf.dialects import check_dialects, check_types, text_section
 from ropectl.hf.geometry import RopeDescription, describe_rope, is_self_contained
+from ropectl.hf.gguf_config import read_gguf_config
 
 BUILTIN_MODELS = {"builtin:tiny": TINY_MODEL_DIR}
 
@@ -67,7 +68,7 @@ def read_config(
     config: Mapping[str, Any]
     if path.is_file() and path.suffix == ".gguf":
         location, gguf_file = str(path.parent), path.name
-        config = _gguf_config(path)
+        config = read_gguf_config(path)
     elif path.is_dir():
         location = str(path)
         config = _json_config(path / "config.json")
@@ -123,27 +124,6 @@ def _hub_config(name: str, revision: str | None) -> tuple[dict[str, Any], str]:
             f"{name!r} is no folder here, and its config could not be read from the hub: {reason}",
             "Check the name, the revision and the connection, or give a local folder.",
         ) from None
-
-
-def _gguf_config(path: Path) -> dict[str, Any]:
-    """The config of a GGUF file, refused where it carries rotary scaling that loading would drop."""
-    try:
-        from gguf import GGUFReader
-    except ImportError:
-        raise ConfigError("Reading a GGUF file needs the package gguf.", "pip install 'ropectl[gguf]'") from None
-    from transformers import AutoConfig
-
-    reader = GGUFReader(path)
-    scaling = [key for key in reader.fields if ".rope.scaling." in key and not key.endswith("type")]
-    factors = [tensor.name for tensor in reader.tensors if tensor.name.startswith("rope_f")]
-    if scaling or factors:
-        raise UnsupportedModelError(
-            f"{path.name} carries rotary scaling ({', '.join(scaling + factors)}) that transformers drops when it loads a GGUF "
-            "file: the numbers would be those of another model.",
-            "Use the original checkpoint.",
-        )
-    config: dict[str, Any] = AutoConfig.from_pretrained(path.parent, gguf_file=path.name).to_dict()
-    return config
 
 
 def _with_class_defaults(
