@@ -17,3 +17,6 @@ CHUNKED = 2e-5
 
 #: Closed forms in float64 (relative).
 EXACT = 1e-12
+
+#: Numbers that a GGUF file stores in float32, against the float64 formula (relative).
+GGUF_FLOAT32 = 1e-6

@@ -12,6 +12,7 @@ from typing import Any
 
 from ropectl.rope.frequencies import divisors, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import MAX_FACTOR
 from ropectl.rope.methods.llama3 import Llama3
 
 #: Ends of the ramp [rotations] in Llama 3.1, and in the paper's NTK-by-parts.
@@ -29,8 +30,8 @@ def recognise_llama3(values: Sequence[float], rope_theta: float, length: int | N
         rope_theta: b, base of the unscaled frequencies.
         length: L where it is known [tokens]; otherwise it is found from a divisor on the ramp.
     """
-    factor = max(values)
-    if not 1.0 < factor < 1e6 or min(values) < 1.0:
+    factor = float(f"{max(values):.6g}")  # a round number, as people give it
+    if not 1.0 < factor < MAX_FACTOR or min(values) < 1.0 - _TOLERANCE:
         return None
     for low, high in _RAMPS:
         trained = length or _trained_length(values, rope_theta, factor, low, high)
