@@ -40,7 +40,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("model", type=Path, help="GGUF file")
     parser.add_argument("ids", type=Path, help="JSON file with token_ids and, optionally, positions")
     parser.add_argument("--context", type=int, help="context to allocate [tokens]; default: what the text needs")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1, help="more are faster only where the cores are idle")
     parser.add_argument("--rope-scaling", choices=SCALING)
     parser.add_argument("--rope-scale", type=float, help="factor s; positions are divided by it")
     parser.add_argument("--rope-freq-base", type=float)
@@ -59,6 +59,7 @@ def common_params(arguments: argparse.Namespace, num_tokens: int) -> Any:
     params.n_ctx = arguments.context or -(-(num_tokens + 1) // 256) * 256
     params.n_parallel = 1
     params.cpuparams.n_threads = arguments.threads
+    params.cpuparams.poll = 0  # threads that wait do not spin: others may need the cores
     params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.fit_params = params.warmup = False
