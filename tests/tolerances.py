@@ -20,3 +20,6 @@ EXACT = 1e-12
 
 #: Numbers that a GGUF file stores in float32, against the float64 formula (relative).
 GGUF_FLOAT32 = 1e-6
+
+#: Another runtime on the same float32 weights (mean absolute difference, nats a token).
+RUNTIME = 1e-3
