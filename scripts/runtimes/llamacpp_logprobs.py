@@ -26,6 +26,9 @@ import xllamacpp
 #: Leaves the sampler no choice; the probability that is returned is the one before it.
 BIAS = 1e6
 
+#: More than any vocabulary has; the server cuts it down.
+EVERY_TOKEN = 1 << 24
+
 SCALING = {
     "none": "LLAMA_ROPE_SCALING_TYPE_NONE",
     "linear": "LLAMA_ROPE_SCALING_TYPE_LINEAR",
@@ -76,27 +79,51 @@ def common_params(arguments: argparse.Namespace, num_tokens: int) -> Any:
     return params
 
 
-def score(server: Any, prefix: list[int], token: int) -> float:
-    """Returns the log-probability of ``token`` after ``prefix`` [nats]."""
-    answer = server.handle_completions(
-        {
+class Scorer:
+    """Asks the server for one token after another."""
+
+    def __init__(self, server: Any, token_ids: list[int]) -> None:
+        self.server, self.token_ids = server, token_ids
+        self.whole: list[int] = []
+
+    def score(self, position: int) -> float:
+        """Returns the log-probability of the token at ``position`` after all before it [nats]."""
+        prefix, token = self.token_ids[:position], self.token_ids[position]
+        entry = self.generate(prefix, token, 1)
+        if entry is None:
+            # A token that ends inside a character is held back, and its probability with it. Another is
+            # generated in its place, and the probabilities of all tokens are read.
+            for other in [*self.whole, *dict.fromkeys(self.token_ids)]:
+                entry = self.generate(prefix, other, EVERY_TOKEN)
+                if entry is not None:
+                    self.whole = [other]
+                    return next(float(top["logprob"]) for top in entry["top_logprobs"] if top["id"] == token)
+            raise SystemExit(
+                "Every token of the text ends inside a character: llama.cpp gives no probabilities for it."
+            )
+        if entry["id"] != token:
+            raise SystemExit(f"llama.cpp scored token {entry['id']} at position {position}, not {token}.")
+        self.whole = [token]
+        return float(entry["logprob"])
+
+    def generate(self, prefix: list[int], token: int, num_probabilities: int) -> Any:
+        """Returns what the server says of the one token that it generates; None where it holds the token back."""
+        request = {
             "prompt": prefix,
             "n_predict": 1,
-            "n_probs": 1,
+            "n_probs": num_probabilities,
             "cache_prompt": True,
             "samplers": ["temperature"],
             "temperature": 1.0,
             "logit_bias": [[token, BIAS]],
         }
-    )
-    if "choices" not in answer:
-        raise SystemExit(f"llama.cpp answered: {answer}")
-    entry = answer["choices"][0]["logprobs"]["content"][0]
-    if entry["id"] != token or answer["usage"]["prompt_tokens"] != len(prefix):
-        raise SystemExit(
-            f"llama.cpp scored token {entry['id']} after {answer['usage']}, not {token} after {len(prefix)}."
-        )
-    return float(entry["logprob"])
+        answer = self.server.handle_completions(request)
+        if "choices" not in answer:
+            raise SystemExit(f"llama.cpp answered: {answer}")
+        if answer["usage"]["prompt_tokens"] != len(prefix):
+            raise SystemExit(f"llama.cpp read {answer['usage']['prompt_tokens']} tokens, not {len(prefix)}.")
+        logprobs = answer["choices"][0]["logprobs"]
+        return logprobs["content"][0] if logprobs and logprobs["content"] else None
 
 
 def main() -> None:
@@ -106,8 +133,8 @@ def main() -> None:
     positions = given.get("positions") or list(range(1, len(token_ids)))
     if not all(0 < position < len(token_ids) for position in positions):
         raise SystemExit(f"Positions are from 1 to {len(token_ids) - 1}: a token is scored after at least one other.")
-    server = xllamacpp.Server(common_params(arguments, len(token_ids)))
-    scored = {position: score(server, token_ids[:position], token_ids[position]) for position in sorted(positions)}
+    scorer = Scorer(xllamacpp.Server(common_params(arguments, len(token_ids))), token_ids)
+    scored = {position: scorer.score(position) for position in sorted(positions)}
     result = {
         "runtime": "llama.cpp",
         "version": f"xllamacpp {xllamacpp.__version__}",

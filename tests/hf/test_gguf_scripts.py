@@ -42,8 +42,11 @@ class Server:
         print(json.dumps(request), file=self.log, flush=True)
         [[token, bias]] = request["logit_bias"]
         assert bias >= 1e5
-        content = [{"id": token, "logprob": -float(token)}]
-        return {"choices": [{"logprobs": {"content": content}}], "usage": {"prompt_tokens": len(request["prompt"])}}
+        every = [{"id": other, "logprob": -float(other)} for other in range(min(request["n_probs"], 100))]
+        content = [{"id": token, "logprob": -float(token), "top_logprobs": every}]
+        held_back = token >= 90  # as a token that ends inside a character
+        logprobs = None if held_back else {"content": content}
+        return {"choices": [{"logprobs": logprobs}], "usage": {"prompt_tokens": len(request["prompt"])}}
 """
 
 
@@ -103,6 +106,13 @@ def test_each_token_is_scored_after_its_prefix(run_scorer) -> None:  # type: ign
     assert not {"rope_scaling_type", "rope_freq_scale", "rope_freq_base"} & set(params), "the file decides"
     _, out, _ = run_scorer({"token_ids": [5, 6, 7, 8]})
     assert json.loads(out)["logprobs"] == [-6.0, -7.0, -8.0]
+
+
+def test_tokens_that_end_inside_a_character_are_scored_too(run_scorer) -> None:  # type: ignore[no-untyped-def]
+    _, out, _ = run_scorer({"token_ids": [91, 92, 7, 93]})
+    assert json.loads(out)["logprobs"] == [-92.0, -7.0, -93.0]
+    code, message, _ = run_scorer({"token_ids": [91, 92]})
+    assert code == 1 and "inside a character" in message
 
 
 def test_rotary_flags_reach_the_runtime(run_scorer) -> None:  # type: ignore[no-untyped-def]
