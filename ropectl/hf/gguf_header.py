@@ -94,7 +94,7 @@ def read_header(path: Path) -> GgufHeader:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _Reader(path, data).header()
-    except (struct.error, IndexError, UnicodeDecodeError, OverflowError):
+    except (struct.error, IndexError, UnicodeDecodeError, OverflowError, RecursionError):
         raise ConfigError(f"{path} is damaged or cut short: its header cannot be read to the end.") from None
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror or error}.") from None
@@ -168,6 +168,8 @@ class _Reader:
         alignment = keys.get("general.alignment", DEFAULT_ALIGNMENT)
         if not isinstance(keys.get("general.architecture"), str):
             raise ConfigError(f"{self.path} does not say general.architecture: no model can be read from it.")
+        if not isinstance(alignment, int) or alignment < 1:
+            raise ConfigError(f"{self.path} is damaged: general.alignment is {alignment!r}.")
         start, size = align(self.at, alignment), len(self.data)
         if tensors and start + tensors[-1].offset >= size:
             raise ConfigError(f"{self.path} is cut short: the data of {tensors[-1].name} is not there.")

@@ -236,6 +236,12 @@ def test_a_damaged_file_is_refused_wherever_it_ends(tmp_path: Path) -> None:
         (b"GGUF" + struct.pack(">I", 3) + bytes(40), "big-endian"),
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 0), "general.architecture"),
         (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1) + b"k" + struct.pack("<I", 99), "type 99"),
+        (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1) + b"k" + struct.pack("<IIQ", 9, 99, 3), "type 99"),
+        (
+            b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1) + b"k" + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 5000,
+            "damaged",
+        ),
+        (b"GGUF" + struct.pack("<IQQQ", 3, 0, 2**60, 1) + b"k" + struct.pack("<IQ", 8, 2**62), "damaged"),
     ],
 )
 def test_files_of_another_kind_are_refused(tmp_path: Path, start: bytes, complaint: str) -> None:

@@ -212,6 +212,15 @@ def test_a_method_that_follows_the_length_needs_one(tmp_path: Path, spec: str) -
     assert plan_gguf(source, parse_method(spec), GEOMETRY, seq_len=2000).context_length == 2000
 
 
+@pytest.mark.parametrize("length", [None, 2**31])
+def test_numbers_that_do_not_fit_are_refused(tmp_path: Path, length: int | None) -> None:
+    source, base = write_tiny(tmp_path / "tiny.gguf"), "1e300" if length is None else "1e6"
+    with pytest.raises(ConfigError, match="can hold"):
+        patch_gguf(
+            source, tmp_path / "out.gguf", parse_method(f"abf:rope_theta={base}"), GEOMETRY, target_length=length
+        )
+
+
 def test_files_that_are_not_patched(tmp_path: Path) -> None:
     split = write_tiny(tmp_path / "split.gguf", keys={"split.count": 2})
     with pytest.raises(ConfigError, match="one of 2 parts"):
