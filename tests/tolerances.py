@@ -24,3 +24,8 @@ UNIVERSAL_LOGITS = {"float32": 1e-4, "bfloat16": 3e-2}
 
 #: Float64 formulas against a runtime's float32 table of cos and sin, from which a frequency is taken back (relative).
 RUNTIME_TABLE = 2e-6
+#: Numbers that a GGUF file stores in float32, against the float64 formula (relative).
+GGUF_FLOAT32 = 1e-6
+
+#: Another runtime on the same float32 weights (mean absolute difference, nats a token).
+RUNTIME = 1e-3

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ropectl.checkpoint.card import with_section
 from ropectl.checkpoint.files import FileList, check_space, copy_files
+from ropectl.checkpoint.gguf import patch_gguf_file
 from ropectl.checkpoint.hub import hub_sizes
 from ropectl.checkpoint.material import is_rewritten, source_files, write_weights
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
@@ -74,6 +75,11 @@ def patch_checkpoint(settings: PatchSettings, reporter: PatchReporter | None = N
         PatchError: If what was written does not compute what the method says; it is removed again.
     """
     reporter = reporter or SilentPatchReporter()
+    if settings.gguf_patch is not None:
+        record, notes = patch_gguf_file(settings)
+        for note in notes:
+            reporter.note(note)
+        return record
     source = read_config(settings.model, settings.revision, settings.original_length, settings.trust_remote_code)
     plan = plan_patch(settings, source)
     out = _checked_out(settings, source)

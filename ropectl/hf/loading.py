@@ -85,7 +85,7 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from ropectl.hf.patch import verify_rope
+    from ropectl.hf.patch import apply_rope, verify_rope
 
     device = resolve_device(options.device)
     dtype = ("float32" if device.type == "cpu" else "auto") if options.dtype == "auto" else options.dtype
@@ -113,7 +113,11 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
     rope = source.loaded_rope
     if not rope.overridden:  # else the config's own tables are not the ones that will be measured
         verify_rope(model, rope.method.frequencies(rope.geometry))
-    return model if source.adapter is None else merge_adapter(model, source.adapter, options.allow_pickle).eval()
+    if source.adapter is not None:
+        return merge_adapter(model, source.adapter, options.allow_pickle).eval()
+    if source.gguf_file and source.rope.method != rope.method:
+        apply_rope(model, source.rope.method, geometry=source.rope.geometry)
+    return model
 
 
 def _check_complete(source: ModelSource, report: Mapping[str, Any]) -> None:

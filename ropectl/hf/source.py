@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.builtin import TINY_MODEL_DIR
-from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.errors import ConfigError
 from ropectl.hf.adapter import Adapter, base_of_adapter, is_adapter
 from ropectl.hf.dialects import check_dialects, check_types, scaling_block, text_section
 from ropectl.hf.geometry import RopeDescription, describe_rope, is_self_contained
+from ropectl.hf.gguf_config import read_gguf_config
 from ropectl.hf.sidecar import SIDECAR, read_sidecar, with_sidecar
 from ropectl.rope.registry import parse_method
 
@@ -59,7 +60,12 @@ class ModelSource:
 
     @property
     def loaded_rope(self) -> RopeDescription:
-        """What the model computes as it comes out of its files; an adapter's scaling is applied after."""
+        """What the model computes as transformers makes it from the files.
+
+        The scaling of an adapter, and that of a GGUF file, which transformers drops, is applied after.
+        """
+        if self.gguf_file is not None:
+            return replace(self.rope, method=parse_method("none"))
         return self.adapter.base_rope if self.adapter is not None else self.rope
 
 
@@ -87,7 +93,7 @@ def read_config(
     config: Mapping[str, Any]
     if path.is_file() and path.suffix == ".gguf":
         location, gguf_file = str(path.parent), path.name
-        config = _gguf_config(path)
+        config = read_gguf_config(path)
     elif path.is_dir():
         location = str(path)
         config = _json_config(path / "config.json")
@@ -181,27 +187,6 @@ def _hub_config(name: str, revision: str | None) -> tuple[dict[str, Any], str]:
             f"{name!r} is no folder here, and its config could not be read from the hub: {reason}",
             "Check the name, the revision and the connection, or give a local folder.",
         ) from None
-
-
-def _gguf_config(path: Path) -> dict[str, Any]:
-    """The config of a GGUF file, refused where it carries rotary scaling that loading would drop."""
-    try:
-        from gguf import GGUFReader
-    except ImportError:
-        raise ConfigError("Reading a GGUF file needs the package gguf.", "pip install 'ropectl[gguf]'") from None
-    from transformers import AutoConfig
-
-    reader = GGUFReader(path)
-    scaling = [key for key in reader.fields if ".rope.scaling." in key and not key.endswith("type")]
-    factors = [tensor.name for tensor in reader.tensors if tensor.name.startswith("rope_f")]
-    if scaling or factors:
-        raise UnsupportedModelError(
-            f"{path.name} carries rotary scaling ({', '.join(scaling + factors)}) that transformers drops when it loads a GGUF "
-            "file: the numbers would be those of another model.",
-            "Use the original checkpoint.",
-        )
-    config: dict[str, Any] = AutoConfig.from_pretrained(path.parent, gguf_file=path.name).to_dict()
-    return config
 
 
 def _with_class_defaults(

@@ -49,6 +49,10 @@ def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if record.get("layer_type"):
         rows.insert(3, ("layers", record["layer_type"]))
+    if "gguf_keys" in record:
+        rows.append(("gguf keys", ", ".join(f"{key} {_value(value)}" for key, value in record["gguf_keys"].items())))
+        rows += [(f"tensor {name}", _value(values)) for name, values in record["gguf_tensors"].items()]
+        rows = [row for row in rows if row[0] != "rope_parameters"]
     files = record.get("files")
     if files:
         rows.append(("files", _files(files)))
@@ -80,6 +84,8 @@ def size(num_bytes: int) -> str:
 
 
 def _verified(verified: Mapping[str, Any]) -> str:
+    if "gguf" in verified:
+        return str(verified["gguf"])
     deviation = verified["max_frequency_deviation"]
     text = f"read back by transformers {verified['transformers']}: frequencies within {deviation:.1g}"
     if "logits" in verified:

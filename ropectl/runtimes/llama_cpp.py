@@ -129,7 +129,9 @@ class LlamaCpp(Runtime):
             note = (
                 f"writes rope_freqs.weight into a copy of the GGUF; then: llama-server -m COPY -c {facts.target_length}"
             )
-            return NextStep(self.name, f"ropectl patch {facts.location} --gguf-patch FILE", None, (note,))
+            return NextStep(
+                self.name, f"ropectl patch {facts.location} --gguf-patch FILE.gguf -o COPY.gguf", None, (note,)
+            )
         why = f"the graph of architecture {arch} reads no rope_freqs.weight, and no flag says these frequencies"
         return NextStep(self.name, None, why)
 

@@ -230,7 +230,7 @@ def test_longrope_is_unscaled_in_a_converted_llama_but_not_in_phi3() -> None:
         for kind in ("llama", "phi3")
     )
     assert codes(read_all(llama)[-1]) == {"unscaled-in-gguf"} and read_all(phi3)[-1].ok
-    assert next_steps(llama)[-1].command == "ropectl patch ./out --gguf-patch FILE"
+    assert next_steps(llama)[-1].command == "ropectl patch ./out --gguf-patch FILE.gguf -o COPY.gguf"
 
 
 def test_without_mscales_the_servers_derive_their_own_factor_for_longrope() -> None:
