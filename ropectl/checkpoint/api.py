@@ -101,8 +101,8 @@ def _checked_out(settings: PatchSettings, source: ModelSource) -> Path | None:
             "patch needs a place to write to.", "Type for example: -o patched, or --dry-run to see the plan"
         )
     clear_leftovers(settings.out)
-    folder = source.adapter.path if source.adapter is not None else Path(source.location)
-    check_out(settings.out, folder if folder.exists() else None, settings.overwrite)
+    place = source.adapter.path if source.adapter is not None else Path(source.location) / (source.gguf_file or "")
+    check_out(settings.out, place if place.exists() else None, settings.overwrite)
     check_writable(settings.out.parent)
     return settings.out
 

@@ -16,7 +16,6 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.gguf_header import SkippedList, read_header
-from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.hf.source import read_config
 from ropectl.rope.frequencies import divisors, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
@@ -207,15 +206,6 @@ def test_latent_attention_is_told_apart(tmp_path: Path) -> None:
     keys = {"attention.kv_lora_rank": 32, "rope.dimension_count": 8}
     with pytest.raises(UnsupportedModelError, match="latent attention"):
         read_config(str(write_tiny(tmp_path / "tiny.gguf", "deepseek2", keys)))
-
-
-@pytest.mark.parametrize("load", [load_model, load_tokenizer])
-def test_a_scaled_file_is_described_but_not_measured(tmp_path: Path, load: Any) -> None:
-    """transformers would load its weights without the scaling."""
-    source = read_config(str(write_tiny(tmp_path / "tiny.gguf", keys={"rope.scaling.factor": 4.0, **ORIGINAL})))
-    with pytest.raises(UnsupportedModelError, match="pi:factor=4") as error:
-        load(source, LoadOptions(device="cpu"))
-    assert "-m pi:factor=4" in error.value.hint
 
 
 def test_a_damaged_file_is_refused_wherever_it_ends(tmp_path: Path) -> None:
