@@ -199,19 +199,6 @@ def test_blocks_that_disagree_are_refused() -> None:
         check_dialects({**BASE, **lost, "rope_scaling": {"type": "linear", "factor": 4.0}})
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"qk_rope_head_dim": 64},
-        {"rope_parameters": {"rope_theta": 1e4, "llama_4_scaling_beta": 0.1}},
-        {"model_type": "phimoe"},
-    ],
-)
-def test_families_that_read_the_block_twice_are_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(UnsupportedModelError, match="not supported yet"):
-        describe_rope(config(**changes))
-
-
 def test_top_level_trained_length_wins_as_in_transformers() -> None:
     found = describe_rope(config(original_max_position_embeddings=4096, rope_scaling=LLAMA31))
     assert found.geometry.original_max_position_embeddings == 4096
