@@ -139,6 +139,12 @@ def refuse_unsupported(section: Mapping[str, Any]) -> None:
     reason = REFUSED_MODEL_TYPES.get(str(section.get("model_type")))
     if reason:
         raise UnsupportedModelError(f"Models of type {section.get('model_type')!r} are not supported: {reason}.")
+    for key, value in family_of(section).rope_needs.items():
+        if section.get(key) != value:
+            raise UnsupportedModelError(
+                f"The config says {key} = {section.get(key)}: this model has no rotary positions (others of its type do, with "
+                f"{key} = {value})."
+            )
 
 
 def check_types(config: Mapping[str, Any]) -> None:

@@ -22,7 +22,8 @@ SELF_CONTAINED_CONFIGS = ("llama", "mistral", "mixtral", "qwen2", "olmo", "olmo2
 
 #: Names that older families have for common keys.
 KEY_ALIASES = {
-    "max_position_embeddings": ("max_seq_len",),
+    "max_position_embeddings": ("max_seq_len", "model_max_length"),
+    "head_dim": ("attention_head_dim",),
     "hidden_size": ("d_model",),
     "num_attention_heads": ("n_heads",),
 }
@@ -55,6 +56,7 @@ class Family:
         pairing_flag: Config key that, when true, makes the pairing interleaved.
         rope_types: The only types of scaling that its classes accept and compute; empty for all. Other
             scaling takes the universal form.
+        no_universal: Why transformers cannot load the universal form here; empty where it can.
         attention_keys: Keys of the block whose values, for short and long input, take the place of the
             attention factor in every type but ``default``.
         static_longrope: Whether its ``longrope`` uses ``short_factor`` at every length.
@@ -64,6 +66,7 @@ class Family:
         default_window: The class's window where config.json does not name it [tokens].
         window_needs_flag: Whether a window counts only where ``use_sliding_window`` says so.
         null_head_dim: Whether the class leaves ``head_dim`` null, which some scaling types cannot read.
+        rope_needs: Config keys and the values without which a model of this family has no rotary positions.
         theta_key: What transformers 4 called ``rope_theta``.
         layer_theta_keys: For one block per layer type: where transformers 4 had the base of each.
         layer_scaling: The layer type that ``rope_scaling`` of transformers 4 speaks of; empty if it has none.
@@ -72,6 +75,7 @@ class Family:
     pairing: str = HALF_SPLIT
     pairing_flag: str = ""
     rope_types: tuple[str, ...] = ()
+    no_universal: str = ""
     attention_keys: tuple[str, ...] = ()
     static_longrope: bool = False
     keeps_original_length: bool = False
@@ -80,6 +84,7 @@ class Family:
     default_window: int | None = None
     window_needs_flag: bool = False
     null_head_dim: bool = False
+    rope_needs: Mapping[str, Any] = field(default_factory=dict)
     theta_key: str = "rope_theta"
     layer_theta_keys: Mapping[str, str] = field(default_factory=dict)
     layer_scaling: str = ""
@@ -109,11 +114,15 @@ FAMILIES: dict[str, Family] = {
     "deepseek_v2": _INTERLEAVED,
     "deepseek_v3": _FLAGGED,
     "deepseek_v32": _INTERLEAVED,
-    "dots3_note_text": _INTERLEAVED,
+    "dots3_note_text": Family(
+        pairing=INTERLEAVED,
+        no_universal="its layers differ in their number of heads, which transformers' check of longrope does not allow for",
+    ),
     "ernie4_5": _INTERLEAVED,
     "ernie4_5_moe": _INTERLEAVED,
     "exaone4": _WINDOWED_ROPE,
     "exaone_moe": _WINDOWED_ROPE,
+    "falcon": Family(rope_needs={"alibi": False}),
     "flint": _WINDOWED_ROPE,
     "gemma3_text": _GEMMA3,
     "gemma3n_text": _GEMMA3,
@@ -121,6 +130,7 @@ FAMILIES: dict[str, Family] = {
     "glm4": _INTERLEAVED,
     "glm4_moe_lite": _FLAGGED,
     "glm_moe_dsa": _INTERLEAVED,
+    "granitemoehybrid": Family(rope_needs={"position_embedding_type": "rope"}),
     "gpt_neox": _NEOX,
     "gpt_neox_japanese": _NEOX,
     "helium": _INTERLEAVED,
@@ -145,6 +155,7 @@ FAMILIES: dict[str, Family] = {
     "qwen2": Family(window_needs_flag=True),
     "sarvam_mla": _FLAGGED,
     "youtu": _FLAGGED,
+    "zamba2": Family(rope_needs={"use_mem_rope": True}),
 }
 
 #: Families that have rotary positions and are not scaled, and why. Model type -> reason.
@@ -154,6 +165,8 @@ REFUSED_MODEL_TYPES = {
     "csm": "it joins two models, each with its own rotary positions",
     "deepseek_v4": "its layers hold tables of their own for compressed and for plain positions",
     "dia": "its encoder and its decoder have their own rotary positions",
+    "gemma4_assistant": "it drafts for Gemma 4, with the same kind of table",
+    "gemma4_unified_assistant": "it drafts for Gemma 4, with the same kind of table",
     "gptj": "it computes its rotations once when it is built, from no config that a patch could write",
     "granite_swa": "it holds one table for every base, and the base of each layer names the table",
     "granitemoe_swa": "it holds one table for every base, and the base of each layer names the table",

@@ -33,7 +33,8 @@ def family_patch(
         seq_len: Freeze a length-dependent method at this length [tokens].
 
     Raises:
-        MethodError: If the method follows the length and the family can only hold one set of frequencies.
+        MethodError: If the method follows the length and the family can only hold one set of frequencies, or
+            if it needs the universal form and the family cannot carry it.
     """
     section = text_section(config_section)
     patch = method.config_patch(geometry, seq_len)
@@ -45,6 +46,12 @@ def family_patch(
                 "Freeze it at one length.",
             )
         patch = universal_config(geometry, method.frequencies(geometry, seq_len), patch.max_position_embeddings)
+    reason = family_of(section).no_universal
+    if reason and patch.rope_parameters["rope_type"] == "longrope":
+        raise MethodError(
+            f"{method.label} has no config for models of type {section.get('model_type')!r}: {reason}.",
+            "Methods with a type of their own work: yarn, pi, llama3, ntk, abf.",
+        )
     return _with_family_keys(patch, geometry, section)
 
 

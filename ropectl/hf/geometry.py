@@ -218,7 +218,7 @@ def _head_dim(section: Mapping[str, Any], layer_type: str | None) -> int:
         for index, changes in own.items()
         if int(index) < len(kinds) and kinds[int(index)] == layer_type and changes.get("head_dim")
     ]
-    head_dim = widths[0] if widths else section.get("head_dim")
+    head_dim = widths[0] if widths else named(section, "head_dim")
     if head_dim is None:
         head_dim = section.get(LATENT_ATTENTION_KEY)
     if head_dim is None:

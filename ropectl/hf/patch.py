@@ -220,6 +220,8 @@ class _RotaryState:
 
     def restore(self, model: nn.Module) -> None:
         config = text_config(model)
+        for name in set(_CONFIG_KEYS) & vars(config).keys() - self.config_values.keys():
+            delattr(config, name)  # some classes write a key of their own from the block when they are saved
         for name, value in self.config_values.items():
             setattr(config, name, copy.deepcopy(value))
         for module, state in self.modules:
