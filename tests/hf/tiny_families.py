@@ -125,7 +125,7 @@ def _shrunk(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shrink(key: str, value: Any, old_depth: int | None, depth: int) -> Any:
-    if isinstance(value, dict) and key.endswith("_config"):
+    if isinstance(value, dict) and (key.endswith("_config") or key == "rope_parameters"):
         return _shrunk(value)
     if re.fullmatch(r".*_token_(id|index)", key):
         return [min(item, VOCABULARY - 1) for item in value] if isinstance(value, list) else _inside(value)
