@@ -20,6 +20,7 @@ class ModelConfig(BaseModel):
     )
     factor: float | None = Field(None, ge=1, description="extension factor s = L'/L")
     target_length: int | None = Field(None, ge=2, description="wanted context L', instead of a factor [tokens]")
+    layers: str | None = Field(None, description="layer type to scale, where each has its own rotary table")
     replace: bool = Field(False, description="set aside the scaling that the checkpoint already has")
     dtype: str = Field("auto", description="auto, float32, bfloat16 or float16")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps, ...")

@@ -110,7 +110,7 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
     _check_complete(source, report)
     model.eval()
     if not source.rope.overridden:  # else the config's own tables are not the ones that will be measured
-        verify_rope(model, source.rope.method.frequencies(source.rope.geometry))
+        verify_rope(model, source.rope.method.frequencies(source.rope.geometry), source.rope.layer_type)
     return model
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.dialects import check_dialects, check_types, text_section
+from ropectl.hf.families import named
 from ropectl.hf.geometry import RopeDescription, describe_rope, is_self_contained
 
 BUILTIN_MODELS = {"builtin:tiny": TINY_MODEL_DIR}
@@ -46,7 +47,11 @@ class ModelSource:
 
 
 def read_config(
-    name: str, revision: str | None = None, original_length: int | None = None, trust_remote_code: bool = False
+    name: str,
+    revision: str | None = None,
+    original_length: int | None = None,
+    trust_remote_code: bool = False,
+    layers: str | None = None,
 ) -> ModelSource:
     """Returns what is known of a model without its weights.
 
@@ -55,6 +60,7 @@ def read_config(
         revision: Branch, tag or commit on the hub.
         original_length: The trained length, where the config does not say it.
         trust_remote_code: Run configuration code that comes with the checkpoint, where its class is not stock.
+        layers: The layer type to describe, where each has its own rotary table; by default the one that sees all.
 
     Raises:
         ConfigError: If there is no such model, or its config is broken.
@@ -85,10 +91,10 @@ def read_config(
         )
     check_types(config)
     check_dialects(config, knows_length=original_length is not None)
-    says_length = text_section(config).get("max_position_embeddings") is not None
+    says_length = named(text_section(config), "max_position_embeddings") is not None
     if gguf_file is None and not is_self_contained(config):
         config = _with_class_defaults(location, config, revision, trust_remote_code)
-    rope = describe_rope(config, original_length)
+    rope = describe_rope(config, original_length, layers)
     if not says_length and original_length is None:
         length = rope.geometry.original_max_position_embeddings
         note = f"The config does not say max_position_embeddings: {length} is the default of its class. Another: --original-length N"

@@ -24,6 +24,7 @@ def inspect(
     seq_len: Annotated[
         str | None, typer.Option(metavar="N", help="Sequence length, for methods that depend on it.")
     ] = None,
+    layers: options.Layers = None,
     replace: options.Replace = None,
     revision: options.Revision = None,
     original_length: options.OriginalLength = None,
@@ -45,9 +46,9 @@ def inspect(
     from ropectl.rope.inspection import inspect_rope
     from ropectl.rope.registry import parse_method
 
-    if geometry is not None and (model is not None or original_length is not None):
+    if geometry is not None and (model is not None or original_length is not None or layers is not None):
         raise ConfigError(
-            "--geometry says all numbers itself: it goes neither with a model nor with --original-length."
+            "--geometry says all numbers itself: it goes neither with a model nor with --original-length or --layers."
         )
     if method is None and (factor is not None or target_length is not None):
         raise ConfigError(
