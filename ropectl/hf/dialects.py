@@ -79,11 +79,11 @@ def check_dialects(config: Mapping[str, Any], knows_length: bool = False) -> Non
     new = blocks.get(family_of(section).layer_scaling) if blocks else section.get("rope_parameters")
     if old and new:
         _check_agreement(section, old, new)
-    if knows_length or section.get("max_position_embeddings") is None:
-        return
     for layer_type in blocks or (None,):
         block = scaling_block(section, layer_type)
-        trained_length(section, block, scaling_type(block), section["max_position_embeddings"], [])
+        rope_type = scaling_type(block)
+        if not knows_length and section.get("max_position_embeddings") is not None:
+            trained_length(section, block, rope_type, section["max_position_embeddings"], [])
 
 
 def _check_agreement(section: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -108,6 +108,8 @@ def trained_length(
 ) -> int:
     """Returns L as a config says it, adding to ``warnings`` how it was read [tokens]."""
     outer, inner = section.get("original_max_position_embeddings"), block.get("original_max_position_embeddings")
+    if layer_blocks(section):
+        outer = None  # read beside a single block only
     if rope_type in TYPES_WITH_ORIGINAL_LENGTH:
         given = outer if outer is not None else inner  # the top-level key wins in transformers
         if given is None:

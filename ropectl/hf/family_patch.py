@@ -71,6 +71,7 @@ def _with_family_keys(patch: RopeConfigPatch, geometry: RopeGeometry, section: M
     family, block, hints = family_of(section), dict(patch.rope_parameters), dict(patch.hints)
     if section.get(LATENT_ATTENTION_KEY) is not None:
         hints = {key: value for key, value in hints.items() if not key.startswith("mscale")}
+        block = {**_softmax_keys(block, section), **block}
     if family.attention_keys and block["rope_type"] != "default":
         block |= dict.fromkeys(family.attention_keys, block["attention_factor"])
     if family.keeps_original_length:
@@ -78,6 +79,17 @@ def _with_family_keys(patch: RopeConfigPatch, geometry: RopeGeometry, section: M
         if block["rope_type"] == "longrope":  # other runtimes would derive a factor from the two lengths
             hints |= dict.fromkeys(("short_mscale", "long_mscale"), block["attention_factor"])
     return replace(patch, rope_parameters=block, hints=hints)
+
+
+def _softmax_keys(block: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of the softmax scale in the block in force, where the patch only says the same scaling again.
+
+    One of them alone, or both beside an explicit attention factor, is no part of the method.
+    """
+    current = scaling_block(section, choose_layer_type(section, None))
+    keys = {key: current[key] for key in ("mscale", "mscale_all_dim") if current.get(key) is not None}
+    is_same = all(block.get(key) == current.get(key) for key in ("rope_type", "factor"))
+    return keys if is_same and (len(keys) == 1 or "attention_factor" in block) else {}
 
 
 def _length_in_force(section: Mapping[str, Any], geometry: RopeGeometry) -> int:

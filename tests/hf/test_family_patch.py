@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from ropectl.errors import ConfigError, MethodError, PatchError
+from ropectl.hf.census import census
 from ropectl.hf.family_patch import family_patch
 from ropectl.hf.geometry import describe_rope
 from ropectl.hf.patch import apply_rope
@@ -51,6 +52,41 @@ def test_softmax_scale_of_latent_attention_follows_the_block(model_type: str) ->
             assert [layer.scaling for layer in latent_layers(model)] == scales
             assert torch.equal(logits(model), fresh_logits(model))
     assert [layer.scaling for layer in latent_layers(model)] == scales and torch.equal(logits(model), base)
+
+
+LATENT = [
+    name
+    for name in census().supported
+    if "qk_rope_head_dim" in tiny_config(name).get_text_config(decoder=True).to_dict()
+]
+
+
+@pytest.mark.parametrize("model_type", LATENT)
+def test_latent_attention_computes_what_a_new_model_does(model_type: str) -> None:
+    model = tiny_model(model_type)
+    base = logits(model)
+    with apply_rope(model, parse_method("yarn:factor=4,mscale=0.7,mscale_all_dim=1")):
+        scaled = logits(model)
+        assert torch.equal(scaled, fresh_logits(model)) and not torch.equal(scaled, base)
+    assert torch.equal(logits(model), base)
+
+
+@pytest.mark.parametrize(
+    "extra", [{"mscale_all_dim": 1.0}, {"mscale": 1.0, "mscale_all_dim": 1.0, "attention_factor": 1.0}]
+)
+def test_applying_the_own_scaling_again_changes_nothing(extra: dict[str, float]) -> None:
+    """The softmax scale of a checkpoint is part of what it computes, even where no method speaks of it."""
+    block = {
+        "rope_type": "yarn",
+        "factor": 4.0,
+        "original_max_position_embeddings": TRAINED,
+        "rope_theta": 1e4,
+        **extra,
+    }
+    model = tiny_model("deepseek_v3", rope_parameters=block, max_position_embeddings=4 * TRAINED)
+    base, own = logits(model), describe_rope(text_config_values(model)).method
+    with apply_rope(model, own, seq_len=160):
+        assert torch.equal(logits(model), base)
 
 
 def test_a_stale_softmax_scale_is_found() -> None:

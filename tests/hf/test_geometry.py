@@ -262,6 +262,12 @@ def test_the_layers_that_see_all_are_described_unless_others_are_asked_for() -> 
     assert other.geometry.rope_theta == 1e4 and str(other.method) == "none" and other.window == 4096
 
 
+def test_a_length_beside_blocks_of_layers_is_not_theirs() -> None:
+    blocks = {**LAYERED["rope_parameters"], "full_attention": {**LLAMA31, "rope_theta": 1e6}}
+    found = describe_rope(config(**{**LAYERED, "rope_parameters": blocks}, original_max_position_embeddings=4096))
+    assert found.geometry.original_max_position_embeddings == 8192
+
+
 def test_unknown_layers_are_refused_with_those_there_are() -> None:
     with pytest.raises(ConfigError, match="sliding_attention, full_attention"):
         describe_rope(config(**LAYERED), layers="global")
