@@ -13,6 +13,9 @@ from typing import Any
 #: keeps them.
 KEPT_ROPE_KEYS = ("partial_rotary_factor", "mrope_section", "mrope_interleaved", "llama_4_scaling_beta")
 
+#: Keys that transformers reads beside the blocks of layer types, never in them.
+UNREAD_IN_LAYER_BLOCKS = ("truncate",)
+
 #: Modules under these names rotate something other than text.
 NON_TEXT_PARTS = ("vision", "visual", "audio", "image")
 

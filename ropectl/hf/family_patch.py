@@ -8,13 +8,10 @@ from typing import Any
 
 from ropectl.errors import MethodError
 from ropectl.hf.dialects import scaling_block, text_section
-from ropectl.hf.families import LATENT_ATTENTION_KEY, family_of
+from ropectl.hf.families import LATENT_ATTENTION_KEY, UNREAD_IN_LAYER_BLOCKS, family_of
 from ropectl.hf.layers import choose_layer_type, layer_blocks
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import RopeConfigPatch, ScalingMethod, universal_config
-
-#: Keys of the block that transformers reads from outside it where every layer type has its own.
-_UNREAD_IN_LAYER_BLOCKS = ("truncate",)
 
 
 def family_patch(
@@ -63,7 +60,7 @@ def _is_exact(patch: RopeConfigPatch, geometry: RopeGeometry, section: Mapping[s
     length = patch.rope_parameters.get("original_max_position_embeddings")
     if family.keeps_original_length and length not in (None, _length_in_force(section, geometry)):
         return False
-    return not layer_blocks(section) or not any(key in patch.rope_parameters for key in _UNREAD_IN_LAYER_BLOCKS)
+    return not layer_blocks(section) or not any(key in patch.rope_parameters for key in UNREAD_IN_LAYER_BLOCKS)
 
 
 def _with_family_keys(patch: RopeConfigPatch, geometry: RopeGeometry, section: Mapping[str, Any]) -> RopeConfigPatch:

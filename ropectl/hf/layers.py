@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ropectl.errors import ConfigError
-from ropectl.hf.families import DEFAULT_LAYER_TYPE, LAYERS_WITHOUT_ROPE, WINDOW_KEYS, WINDOWED_LAYERS, family_of
+from ropectl.hf.families import (
+    DEFAULT_LAYER_TYPE,
+    LAYERS_WITHOUT_ROPE,
+    UNREAD_IN_LAYER_BLOCKS,
+    WINDOW_KEYS,
+    WINDOWED_LAYERS,
+    family_of,
+)
 
 
 def layer_blocks(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -89,17 +96,22 @@ def attention_window(section: Mapping[str, Any], layer_type: str | None) -> int 
 
 def layer_warnings(section: Mapping[str, Any], layer_type: str | None) -> list[str]:
     """Returns what a person should know of which layers a scaling reaches."""
+    unread = [key for key in UNREAD_IN_LAYER_BLOCKS if key in layer_blocks(section).get(layer_type or "", {})]
+    warnings = [
+        f"{key} in the block of one layer type is not read by transformers, which computes without it (as here)."
+        for key in unread
+    ]
     width = window_width(section)
     types = layer_types(section)
     only_windowed = bool(types) and all(is_windowed(kind) for kind in types)
     kinds = _attending_types(section)
     sees_all = not kinds or not all(is_windowed(kind) for kind in kinds)
     if width is not None and sees_all and (family_of(section).rope_only_windowed or only_windowed):
-        return [
+        warnings.append(
             f"Only the layers with a window of {width} tokens have rotary positions; those that see the whole context have "
             "none. Scaling changes hardly anything past the window."
-        ]
-    return []
+        )
+    return warnings
 
 
 def _attending_types(section: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ropectl.errors import UnsupportedModelError
-from ropectl.hf.families import family_of
+from ropectl.hf.families import UNREAD_IN_LAYER_BLOCKS, family_of
+from ropectl.hf.layers import layer_blocks
 from ropectl.rope.frequencies import yarn_attention_factor
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.methods.ntk import ntk_base
@@ -26,6 +27,8 @@ def family_parameters(section: Mapping[str, Any], parameters: dict[str, Any]) ->
         UnsupportedModelError: If no method can stand for what the family computes.
     """
     family, result = family_of(section), dict(parameters)
+    if layer_blocks(section):
+        result = {key: value for key, value in result.items() if key not in UNREAD_IN_LAYER_BLOCKS}
     if result["rope_type"] == "default":
         return result
     if family.static_longrope and result["rope_type"] == "longrope":

@@ -200,6 +200,17 @@ def test_yarn_without_rounding_is_exact_in_layer_blocks() -> None:
         assert torch.equal(logits(model), fresh_logits(model))
 
 
+def test_rounding_that_transformers_does_not_read_is_not_described() -> None:
+    block = {
+        "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": TRAINED, "rope_theta": 1e6, "truncate": False,
+    }  # fmt: skip
+    blocks = {"full_attention": block, "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}
+    model = tiny_model("gemma3_text", rope_parameters=blocks, max_position_embeddings=4 * TRAINED)
+    found = describe_rope(text_config_values(model))
+    assert "truncate" in found.warnings[0]
+    verify_rope(model, found.method.frequencies(found.geometry))
+
+
 @pytest.mark.parametrize("model_type", ["gemma3_text", "llama"])
 def test_dynamic_scaling_follows_the_length_and_is_undone(model_type: str) -> None:
     """The type that rewrites its table as it runs: in layer blocks as in one block, and gone after the undo."""
