@@ -1,19 +1,24 @@
-"""Writes what documentation says about methods from the registry, so that it cannot be wrong.
+"""Writes what documentation says about methods and model families from the code, so that it cannot be wrong.
 
-python scripts/gen_docs.py           # rewrites the methods table of README.md
-python scripts/gen_docs.py --check   # exits 1 if it is not up to date
+python scripts/gen_docs.py           # rewrites the generated parts of README.md
+python scripts/gen_docs.py --check   # exits 1 if one is not up to date
+
+What is said of model families holds for one version of transformers: with another installed it is not checked.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
+from ropectl.hf.census import census
 from ropectl.rope.catalog import describe_method
 from ropectl.rope.registry import all_methods
 
 README = Path(__file__).parent.parent / "README.md"
-BEGIN, END = "<!-- methods:begin (scripts/gen_docs.py) -->", "<!-- methods:end -->"
+METHODS = ("<!-- methods:begin (scripts/gen_docs.py) -->", "<!-- methods:end -->")
+FAMILIES = ("<!-- families:begin (scripts/gen_docs.py) -->", "<!-- families:end -->")
 
 
 def methods_table() -> str:
@@ -38,17 +43,44 @@ def methods_table() -> str:
     return "\n".join(lines)
 
 
-def with_methods(text: str) -> str:
-    """Returns ``text`` with the part between the marks replaced."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{methods_table()}\n{END}{after}"
+def families_heading() -> str:
+    """Returns how the part about families begins, which names the version it holds for."""
+    return f"With transformers {version('transformers')}: "
+
+
+def families_table() -> str:
+    """Returns how many causal model types can be scaled, and why others cannot, as Markdown."""
+    found = census()
+    total = len(found.supported) + len(found.refused) + len(found.without)
+    reasons: dict[str, list[str]] = {}
+    for model_type, reason in found.refused.items():
+        reasons.setdefault(reason, []).append(f"`{model_type}`")
+    lines = [
+        f"{families_heading()}of {total} causal model types, {len(found.without)} have no rotary positions, "
+        f"**{len(found.supported)} are scaled** and {len(found.refused)} are refused:",
+        "",
+        "| Refused | Why |",
+        "|---|---|",
+        *(f"| {', '.join(names)} | {reason} |" for reason, names in reasons.items()),
+    ]
+    return "\n".join(lines)
+
+
+def replaced(text: str, marks: tuple[str, str], content: str) -> str:
+    """Returns ``text`` with the part between two marks replaced."""
+    before, begin, rest = text.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
+    assert begin and end, f"the README has no {marks[0]}"
+    return f"{before}{begin}\n{content}\n{end}{after}"
 
 
 def main() -> None:
+    is_check = "--check" in sys.argv[1:]
     current = README.read_text()
-    wanted = with_methods(current)
-    if "--check" in sys.argv[1:]:
+    wanted = replaced(current, METHODS, methods_table())
+    if not is_check or families_heading() in current:
+        wanted = replaced(wanted, FAMILIES, families_table())
+    if is_check:
         sys.exit(current != wanted)
     README.write_text(wanted)
 

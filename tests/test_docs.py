@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -20,7 +21,8 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def test_methods_table_is_up_to_date() -> None:
-    subprocess.run([sys.executable, str(ROOT / "scripts" / "gen_docs.py"), "--check"], check=True)
+    command = [sys.executable, str(ROOT / "scripts" / "gen_docs.py"), "--check"]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 def readme_commands() -> list[list[str]]:

@@ -80,7 +80,9 @@ def patch_checkpoint(settings: PatchSettings, reporter: PatchReporter | None = N
         for note in notes:
             reporter.note(note)
         return record
-    source = read_config(settings.model, settings.revision, settings.original_length, settings.trust_remote_code)
+    source = read_config(
+        settings.model, settings.revision, settings.original_length, settings.trust_remote_code, settings.layers
+    )
     plan = plan_patch(settings, source)
     out = _checked_out(settings, source)
     for note in plan.notes:
@@ -152,13 +154,15 @@ def _write_configs(
     settings: PatchSettings, plan: PatchPlan, aside: Path, origin: Path
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Writes the config and what belongs to it, from the texts in ``origin``; returns the model's and the tokenizer's."""
-    config = plan.config(json.loads((origin / "config.json").read_text()), settings.drop_code)
+    is_fresh = origin == aside  # written a moment ago by transformers
+    before = json.loads((origin / "config.json").read_text()) if is_fresh else plan.source.writable_config
+    config = plan.config(before, settings.drop_code)
     write_json(aside / "config.json", config)
     tokenizer = _tokenizer_config(plan, origin)
     if tokenizer:
         write_json(aside / TOKENIZER_CONFIG, tokenizer)
     card = origin / CARD
-    if card.is_file() and origin != aside:
+    if card.is_file() and not is_fresh:
         (aside / CARD).write_bytes(card.read_bytes())
     return config, tokenizer
 
@@ -180,7 +184,7 @@ def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter
         for name in (TOKENIZER_CONFIG, CARD):
             if (files.root / name).is_file():
                 (aside / name).write_bytes((files.root / name).read_bytes())
-        record = _record(settings, plan, plan.config(plan.source.file_config), {}, {})
+        record = _record(settings, plan, plan.config(plan.source.writable_config), {}, {})
         record["files"] = _describe_files(files, settings)
         record["next_steps"] = [_adapter_step(settings, plan)]
         _write_descriptions(aside, record)
@@ -204,7 +208,7 @@ def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: PatchReporter) 
     from ropectl.checkpoint.files import check_weights, list_files
 
     folder = Path(plan.source.location)
-    config = plan.config(plan.source.file_config, settings.drop_code)
+    config = plan.config(plan.source.writable_config, settings.drop_code)
     record = _record(settings, plan, config, {}, _tokenizer_config(plan, folder))
     if is_rewritten(plan.source, settings.merge):
         record["files"] = {"rewritten": True}
@@ -233,7 +237,9 @@ def _describe_files(files: FileList, settings: PatchSettings) -> dict[str, Any]:
 def _facts(settings: PatchSettings, plan: PatchPlan, config: Mapping[str, Any], limit: int | None) -> CheckpointFacts:
     """What the runtimes are asked about: the config as it is written."""
     location = shlex.quote(str(settings.out)) if settings.out is not None else "OUT"
-    return CheckpointFacts(config, plan.geometry, plan.written_method, plan.target_length, location, limit)
+    return CheckpointFacts(
+        config, plan.geometry, plan.written_method, plan.target_length, location, limit, plan.source.rope.layer_type
+    )
 
 
 def _record(

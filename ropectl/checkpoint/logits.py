@@ -61,7 +61,8 @@ def compare_logits(folder: Path, plan: PatchPlan, options: LoadOptions) -> dict[
     model = load_model(plan.source, LoadOptions(**{**vars(options), "dtype": dtype}))
     ids, positions = _probe_input(model.get_input_embeddings().weight.shape[0], plan.target_length)
     device = resolve_device(options.device)
-    with torch.no_grad(), apply_rope(model, plan.method, geometry=plan.geometry, seq_len=plan.seq_len):
+    how: dict[str, Any] = {"geometry": plan.geometry, "seq_len": plan.seq_len, "layers": plan.source.rope.layer_type}
+    with torch.no_grad(), apply_rope(model, plan.method, **how):
         input_ids, position_ids = (torch.tensor([values], device=device) for values in (ids, positions))
         together = torch.ones_like(input_ids)
         ours = (

@@ -9,8 +9,8 @@ from typing import Any
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.config_writer import patched_config
-from ropectl.hf.dialects import text_section
 from ropectl.hf.family_patch import family_patch
+from ropectl.hf.geometry import window_note
 from ropectl.hf.policy import Policy, choose_method, resolve_factor
 from ropectl.hf.sidecar import Sidecar, frozen_method
 from ropectl.hf.source import ModelSource
@@ -61,6 +61,7 @@ class PatchPlan:
             max_position_embeddings=self.patch.max_position_embeddings,
             target_length=self.target_length,
             seq_len=self.seq_len,
+            layer_type=self.source.rope.layer_type,
         )
 
     def config(self, on_disk: Mapping[str, Any], drop_code: bool = False) -> dict[str, Any]:
@@ -70,7 +71,7 @@ class PatchPlan:
             on_disk: The content of the old one.
             drop_code: Take out the references to code that comes with the checkpoint.
         """
-        config = patched_config(on_disk, self.patch)
+        config = patched_config(on_disk, self.patch, self.source.rope.layer_type)
         if drop_code:
             config.pop("auto_map", None)
         return config
@@ -98,7 +99,7 @@ def plan_patch(settings: PatchSettings, source: ModelSource) -> PatchPlan:
     factor = resolve_factor(rope.geometry, settings.factor, settings.target_length)
     method = _method(settings, source, factor)
     seq_len = _frozen_length(settings, method)
-    patch = family_patch(method, rope.geometry, text_section(source.config), seq_len)
+    patch = family_patch(method, rope.geometry, source.config, seq_len)
     _check_expressible(method, rope.geometry, patch, seq_len)
     target = _target_length(settings, method, rope.geometry, factor, seq_len)
     notes = [
@@ -107,6 +108,8 @@ def plan_patch(settings: PatchSettings, source: ModelSource) -> PatchPlan:
     ]
     if method.depends_on_seq_len and seq_len is None:
         notes.append(_DEPENDENT)
+    window = window_note(rope, target)
+    notes += [window] if window else []
     if "quantization_config" in source.config:
         notes.append("The weights are quantised; they are copied as they are.")
     return PatchPlan(source, method, seq_len, patch, target, tuple(notes))

@@ -10,6 +10,7 @@ from typing import Any
 from ropectl.checkpoint.plan import PatchPlan
 from ropectl.errors import PatchError
 from ropectl.hf.dialects import text_section
+from ropectl.hf.families import family_of
 from ropectl.hf.geometry import describe_rope
 
 
@@ -25,19 +26,19 @@ def prove_checkpoint(folder: Path, plan: PatchPlan, trust_remote_code: bool = Fa
         PatchError: If the checkpoint computes something else, or the two dialects of its config differ.
     """
     config = json.loads((folder / "config.json").read_text())
-    _compare_dialects(config)
+    _compare_dialects(config, plan.source.rope.layer_type)
     return {"dialects": "equal", **_compare_tables(folder, plan, trust_remote_code)}
 
 
-def _compare_dialects(config: Mapping[str, Any]) -> None:
+def _compare_dialects(config: Mapping[str, Any], layer_type: str | None) -> None:
     """Reads the file as transformers 4 does and as transformers 5 does."""
     section = text_section(config)
-    if section.get("rope_scaling") is None and section["rope_parameters"].get("rope_type") != "default":
-        return  # one block per layer type: the old dialect has no words for it
+    if layer_type is not None and ("rope_scaling" not in section or layer_type != family_of(section).layer_scaling):
+        return  # the old dialect has no words for it
     old = {key: value for key, value in section.items() if key != "rope_parameters"}
     new = {key: value for key, value in section.items() if key not in ("rope_scaling", "rope_theta")}
     length = section.get("original_max_position_embeddings") or section["max_position_embeddings"]
-    readings = [describe_rope(dialect, length) for dialect in (old, new)]
+    readings = [describe_rope(old, length), describe_rope(new, length, layer_type)]
     facts = [(reading.geometry, reading.method, reading.max_position_embeddings) for reading in readings]
     if facts[0] != facts[1]:
         raise PatchError(f"The two dialects of the written config differ: {facts[0]} and {facts[1]}.")
@@ -58,16 +59,16 @@ def _compare_tables(folder: Path, plan: PatchPlan, trust_remote_code: bool) -> d
     expected = plan.method.frequencies(plan.geometry, plan.seq_len)
     return {
         "transformers": transformers.__version__,
-        "max_frequency_deviation": verify_rope(_with_real_tables(model), expected),
+        "max_frequency_deviation": verify_rope(_with_real_tables(model), expected, plan.source.rope.layer_type),
         "attention_factor": expected.attention_factor,
     }
 
 
 def _with_real_tables(model: Any) -> Any:
-    """Gives a model without storage the rotary module that its class would have built with storage."""
-    from ropectl.hf.patch import rotary_module, text_config
+    """Gives a model without storage the rotary modules that its class would have built with storage."""
+    from ropectl.hf.rotary import rotary_modules, text_config
 
-    module = rotary_module(model)
-    name = next(name for name, candidate in model.named_modules() if candidate is module)
-    model.set_submodule(name, type(module)(config=text_config(model)))
+    names = {id(module): name for name, module in model.named_modules()}
+    for module in rotary_modules(model):
+        model.set_submodule(names[id(module)], type(module)(config=text_config(model)))
     return model

@@ -16,7 +16,6 @@ class PatchSettings(ModelSettings):
     out: Path | None = Field(None, description="folder, or .gguf file with gguf_patch, to write")
     compose: bool = Field(False, description="extend the scaling that is there by the new factor")
     freeze_at: int | None = Field(None, ge=2, description="length to freeze a length-dependent method at [tokens]")
-    layers: str | None = Field(None, description="layer type to scale; full_attention by default")
     drop_code: bool = Field(False, description="leave out model code that comes with the checkpoint")
     link: bool = Field(False, description="hard link weight files instead of copying them")
     merge: bool = Field(True, description="merge a LoRA adapter into its base")

@@ -78,6 +78,14 @@ Factor = Annotated[float | None, typer.Option(metavar="S", help="Extension facto
 TargetLength = Annotated[
     str | None, typer.Option(metavar="N", help="Wanted context, instead of a factor.", rich_help_panel=_SCALING)
 ]
+Layers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TYPE",
+        help="Layer type to scale, where each has its own table (default: those that see the whole context).",
+        rich_help_panel=_SCALING,
+    ),
+]
 Replace = Annotated[
     bool | None,
     typer.Option("--replace", help="Set aside the scaling that the checkpoint already has.", rich_help_panel=_SCALING),

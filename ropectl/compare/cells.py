@@ -108,7 +108,11 @@ class CellFactory:
         depths = self.builder.distinct_depths(length, config.depth_values())
 
         def measure(model: Any, progress: Progress) -> dict[str, Any]:
-            limits: dict[str, Any] = {"capacity": self.rope.capacity(method), "prefill_chunk": config.prefill_chunk}
+            limits: dict[str, Any] = {
+                "layers": self.rope.layer_type,
+                "capacity": self.rope.capacity(method),
+                "prefill_chunk": config.prefill_chunk,
+            }
             record = measure_passkey(
                 model,
                 method,
@@ -134,6 +138,7 @@ class CellFactory:
 
     def _passes(self, method: ScalingMethod) -> dict[str, Any]:
         return {
+            "layers": self.rope.layer_type,
             "capacity": self.rope.capacity(method),
             "prefill_chunk": self.config.prefill_chunk,
             "batch_size": self.config.batch_size,

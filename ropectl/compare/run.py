@@ -79,7 +79,11 @@ def compare_methods(
     builder = PasskeyPromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed, config.distractors)
     lengths, more_notes = choose_lengths(setup, config, methods, builder.min_length if config.passkey else 2)
     documents = setup.documents(lengths)
-    more_notes += [*document_notes(documents, lengths, config.text), *setup.attention_notes(lengths)]
+    more_notes += [
+        *document_notes(documents, lengths, config.text),
+        *setup.window_notes(lengths),
+        *setup.attention_notes(lengths),
+    ]
     for note in (*notes, *more_notes):
         reporter.note(note)
     from ropectl.compare.cells import CellFactory  # torch loads here, after every check that needs none
@@ -116,6 +120,7 @@ def _common_settings(setup: Setup) -> dict[str, Any]:
         "model_fingerprint": model_fingerprint(source),
         "revision": config.revision,
         "geometry": vars(source.rope.geometry),
+        "layers": source.rope.layer_type,
         "dtype": config.dtype,
         "device": device.type,
         "attention": config.attention,

@@ -43,6 +43,7 @@ def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Report
     from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, num_tail_targets, tokens_to_run
 
     passes: dict[str, Any] = {
+        "layers": setup.source.rope.layer_type,
         "capacity": setup.source.rope.capacity(method),
         "prefill_chunk": config.prefill_chunk,
         "batch_size": config.batch_size,
@@ -100,7 +101,8 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
         reporter.cell(method.label, f"passkey {length}")
         measured = measure_passkey(
             model, method, setup.geometry, builder, length, depths, config.trials,
-            capacity=setup.source.rope.capacity(method), prefill_chunk=config.prefill_chunk, progress=reporter.advance,
+            layers=setup.source.rope.layer_type, capacity=setup.source.rope.capacity(method),
+            prefill_chunk=config.prefill_chunk, progress=reporter.advance,
         )  # fmt: skip
         results.append(to_json(measured))
     return {
@@ -138,7 +140,7 @@ def _method_and_lengths(
         notes.append(
             f"Beyond what {method.label} is made for ({limit} tokens): {', '.join(beyond)}. Measured, and marked."
         )
-    return method, chosen, [*notes, *setup.attention_notes(chosen)]
+    return method, chosen, [*notes, *setup.window_notes(chosen), *setup.attention_notes(chosen)]
 
 
 def _header(setup: Setup, method: ScalingMethod) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def measure_passkey(
     depths: Sequence[float],
     trials: int,
     *,
+    layers: str | None = None,
     capacity: int | None = None,
     prefill_chunk: int | None = None,
     max_batch_tokens: int = MAX_BATCH_TOKENS,
@@ -53,6 +54,7 @@ def measure_passkey(
         depths: Relative positions of the needle, in [0, 1]; of those that a short prompt moves to one
             place the first is measured.
         trials: Prompts per depth.
+        layers: The layer type that is scaled, where each has its own rotary table.
         capacity: A longer prompt is marked as beyond it [tokens]; None marks nothing.
         prefill_chunk: Tokens per forward pass; None for whole prompts.
         max_batch_tokens: Most tokens in a batch of prompts.
@@ -62,7 +64,7 @@ def measure_passkey(
         ConfigError: If ``length`` leaves no room for a prompt.
     """
     beyond = capacity is not None and length > capacity
-    with apply_rope(model, method, geometry=geometry, seq_len=length):
+    with apply_rope(model, method, geometry=geometry, seq_len=length, layers=layers):
         scorer = Scorer.of(model, prefill_chunk)
         cells = [
             _cell(scorer, builder, length, depth, trials, max_batch_tokens, progress, beyond)

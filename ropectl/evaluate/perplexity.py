@@ -74,6 +74,7 @@ def measure_perplexity(
     documents: DocumentSet,
     lengths: list[int],
     *,
+    layers: str | None = None,
     capacity: int | None = None,
     prefill_chunk: int | None = None,
     batch_size: int = 1,
@@ -87,6 +88,7 @@ def measure_perplexity(
         geometry: What the model was trained with.
         documents: Scored documents; lengths beyond theirs give points without a perplexity.
         lengths: Context lengths [tokens], each at least 2.
+        layers: The layer type that is scaled, where each has its own rotary table.
         capacity: Longer contexts are marked as beyond it [tokens]; None marks nothing.
         prefill_chunk: Tokens per forward pass; None for whole windows.
         batch_size: Documents per forward pass.
@@ -96,7 +98,7 @@ def measure_perplexity(
     sums: dict[int, list[float]] = {}
     for plan in plan_passes(method, possible):
         windows = [document.input_ids[: plan.window] for document in documents.documents]
-        with apply_rope(model, method, geometry=geometry, seq_len=plan.window):
+        with apply_rope(model, method, geometry=geometry, seq_len=plan.window, layers=layers):
             scorer = Scorer.of(model, prefill_chunk)
             nll = _scored(scorer.token_nll, windows, batch_size, progress)
         for length in plan.lengths:
@@ -112,6 +114,7 @@ def measure_tail(
     lengths: list[int],
     num_targets: int,
     *,
+    layers: str | None = None,
     capacity: int | None = None,
     prefill_chunk: int | None = None,
     batch_size: int = 1,
@@ -126,6 +129,7 @@ def measure_tail(
         documents: Scored documents; their cut end is the end of every window.
         lengths: Context lengths [tokens], each greater than ``num_targets``.
         num_targets: K, tokens scored at the end of each document.
+        layers: The layer type that is scaled, where each has its own rotary table.
         capacity: Longer contexts are marked as beyond it [tokens]; None marks nothing.
         prefill_chunk: Tokens per forward pass; None for whole windows.
         batch_size: Documents per forward pass.
@@ -136,7 +140,7 @@ def measure_tail(
         sums = None
         if length <= documents.length:
             windows = [document.window_to_end(length, documents.bos_token_id) for document in documents.documents]
-            with apply_rope(model, method, geometry=geometry, seq_len=length):
+            with apply_rope(model, method, geometry=geometry, seq_len=length, layers=layers):
                 scorer = Scorer.of(model, prefill_chunk)
                 nll = _scored(partial(scorer.last_nll, num_last=num_targets), windows, batch_size, progress)
             sums = nll.sum(dim=1).tolist()

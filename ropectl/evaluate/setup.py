@@ -12,6 +12,7 @@ from ropectl.data.tokens import DocumentSet, bos_token, select_documents
 from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.config import ModelConfig, TextConfig
 from ropectl.hf.dialects import text_section
+from ropectl.hf.geometry import window_note
 from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.hf.policy import Policy, choose_method, resolve_factor
 from ropectl.hf.source import ModelSource, read_config
@@ -44,7 +45,9 @@ class Setup:
         Raises:
             ConfigError: If the model is not there or an option is impossible.
         """
-        source = read_config(config.model, config.revision, config.original_length, config.trust_remote_code)
+        source = read_config(
+            config.model, config.revision, config.original_length, config.trust_remote_code, config.layers
+        )
         setup = cls(config, source, resolve_factor(source.rope.geometry, config.factor, config.target_length))
         _ = setup.load_options  # made here to be checked here
         return setup
@@ -87,6 +90,11 @@ class Setup:
         if self.factor is not None:
             return self.geometry.target_length(self.factor)
         return self.source.rope.capacity(method) or self.trained_length
+
+    def window_notes(self, lengths: Sequence[int]) -> list[str]:
+        """Returns a warning where the model's attention window ends before the longest length."""
+        note = window_note(self.source.rope, max(lengths))
+        return [note] if note else []
 
     def attention_notes(self, lengths: Sequence[int]) -> list[str]:
         """Returns a warning where the attention implementation holds the whole score matrix of a layer."""

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.families import REFUSED_CONFIG_KEYS, REFUSED_MODEL_TYPES, REFUSED_ROPE_KEYS
+from ropectl.hf.families import REFUSED_MODEL_TYPES, family_of
+from ropectl.hf.layers import layer_blocks
 from ropectl.rope.methods.pi import PositionInterpolation
 
 #: Types whose formula reads the trained length from ``original_max_position_embeddings``.
 TYPES_WITH_ORIGINAL_LENGTH = ("yarn", "llama3", "longrope")
 
-_WHOLE_KEYS = ("head_dim", "hidden_size", "num_attention_heads", "original_max_position_embeddings")
+_WHOLE_KEYS = ("head_dim", "hidden_size", "num_attention_heads", "original_max_position_embeddings", "sliding_window")
 _NUMBER_KEYS = ("rope_theta", "partial_rotary_factor", "max_position_embeddings")
 _BLOCK_NUMBERS = (
     *("rope_theta", "factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"),
@@ -39,15 +40,17 @@ def text_section(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return nested if isinstance(nested, Mapping) and "hidden_size" in nested else config
 
 
-def scaling_block(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the scaling block; as in transformers, a non-null ``rope_scaling`` comes before ``rope_parameters``."""
-    block = section.get("rope_scaling") or section.get("rope_parameters") or {}
-    nested = [key for key, value in block.items() if isinstance(value, Mapping)]
-    if nested:
-        raise UnsupportedModelError(
-            f"The config gives rotary parameters per layer type ({', '.join(nested)}); such models are not supported yet."
-        )
-    return dict(block)
+def scaling_block(section: Mapping[str, Any], layer_type: str | None = None) -> dict[str, Any]:
+    """Returns the scaling block; as in transformers, a non-null ``rope_scaling`` comes before ``rope_parameters``.
+
+    Args:
+        section: The config's text part.
+        layer_type: Whose block, where every layer type has its own; None for configs with one block.
+    """
+    if layer_type is None:
+        return dict(section.get("rope_scaling") or section.get("rope_parameters") or {})
+    scaling = section.get("rope_scaling") if layer_type == family_of(section).layer_scaling else None
+    return {**layer_blocks(section).get(layer_type, {}), **(scaling or {})}
 
 
 def scaling_type(block: Mapping[str, Any]) -> str:
@@ -71,25 +74,33 @@ def check_dialects(config: Mapping[str, Any], knows_length: bool = False) -> Non
         ConfigError: If the file contradicts itself, or scales without saying the trained length.
     """
     section = text_section(config)
-    old, new = section.get("rope_scaling"), section.get("rope_parameters")
+    blocks = layer_blocks(section)
+    old = section.get("rope_scaling")
+    new = blocks.get(family_of(section).layer_scaling) if blocks else section.get("rope_parameters")
     if old and new:
-        left, right = ({k: v for k, v in block.items() if k not in ("type", "rope_theta")} for block in (old, new))
-        kinds = scaling_type(old), scaling_type(new)
-        if kinds[0] != kinds[1] or {**right, **left} != {**left, **right}:
-            raise ConfigError(
-                f"The config contradicts itself: rope_scaling says {dict(old)}, rope_parameters says {dict(new)}.",
-                "Keep one of them in config.json.",
-            )
-        if old.get("rope_theta") is None and section.get("rope_theta") is None and new.get("rope_theta") is not None:
-            raise ConfigError(
-                f"rope_scaling, which has no rope_theta, takes the place of rope_parameters, whose rope_theta is "
-                f"{new['rope_theta']:g}: transformers would silently use the default of the model's class.",
-                "Write rope_theta beside rope_scaling in config.json.",
-            )
-    block = scaling_block(section)
-    rope_type = scaling_type(block)
-    if not knows_length and section.get("max_position_embeddings") is not None:
-        trained_length(section, block, rope_type, section["max_position_embeddings"], [])
+        _check_agreement(section, old, new)
+    for layer_type in blocks or (None,):
+        block = scaling_block(section, layer_type)
+        rope_type = scaling_type(block)
+        if not knows_length and section.get("max_position_embeddings") is not None:
+            trained_length(section, block, rope_type, section["max_position_embeddings"], [])
+
+
+def _check_agreement(section: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Checks that both dialects of one block say the same."""
+    left, right = ({k: v for k, v in block.items() if k not in ("type", "rope_theta")} for block in (old, new))
+    kinds = scaling_type(old), scaling_type(new)
+    if kinds[0] != kinds[1] or {**right, **left} != {**left, **right}:
+        raise ConfigError(
+            f"The config contradicts itself: rope_scaling says {dict(old)}, rope_parameters says {dict(new)}.",
+            "Keep one of them in config.json.",
+        )
+    if old.get("rope_theta") is None and section.get("rope_theta") is None and new.get("rope_theta") is not None:
+        raise ConfigError(
+            f"rope_scaling, which has no rope_theta, takes the place of rope_parameters, whose rope_theta is "
+            f"{new['rope_theta']:g}: transformers would silently use the default of the model's class.",
+            "Write rope_theta beside rope_scaling in config.json.",
+        )
 
 
 def trained_length(
@@ -97,6 +108,8 @@ def trained_length(
 ) -> int:
     """Returns L as a config says it, adding to ``warnings`` how it was read [tokens]."""
     outer, inner = section.get("original_max_position_embeddings"), block.get("original_max_position_embeddings")
+    if layer_blocks(section):
+        outer = None  # read beside a single block only
     if rope_type in TYPES_WITH_ORIGINAL_LENGTH:
         given = outer if outer is not None else inner  # the top-level key wins in transformers
         if given is None:
@@ -123,15 +136,17 @@ def trained_length(
     return int(inner) if inner is not None else max_positions
 
 
-def refuse_unsupported(section: Mapping[str, Any], block: Mapping[str, Any]) -> None:
-    """Refuses families whose attention reads the scaling block a second time, with the reason."""
-    reasons = [reason for key, reason in REFUSED_CONFIG_KEYS.items() if section.get(key)]
-    reasons += [reason for key, reason in REFUSED_ROPE_KEYS.items() if block.get(key)]
-    reasons += [reason for kind, reason in REFUSED_MODEL_TYPES.items() if section.get("model_type") == kind]
-    if reasons:
-        raise UnsupportedModelError(
-            f"Models of type {section.get('model_type')!r} are not supported yet: {reasons[0]}."
-        )
+def refuse_unsupported(section: Mapping[str, Any]) -> None:
+    """Refuses families whose rotations a patch cannot reach, with the reason."""
+    reason = REFUSED_MODEL_TYPES.get(str(section.get("model_type")))
+    if reason:
+        raise UnsupportedModelError(f"Models of type {section.get('model_type')!r} are not supported: {reason}.")
+    for key, value in family_of(section).rope_needs.items():
+        if section.get(key) != value:
+            raise UnsupportedModelError(
+                f"The config says {key} = {section.get(key)}: this model has no rotary positions (others of its type do, with "
+                f"{key} = {value})."
+            )
 
 
 def check_types(config: Mapping[str, Any]) -> None:
@@ -150,11 +165,15 @@ def check_types(config: Mapping[str, Any]) -> None:
         if block is not None and not isinstance(block, Mapping):
             raise ConfigError(f"The config's {name} is {block!r}, not an object with keys.", "Mend config.json.")
         for key, value in (block or {}).items():
-            if key in _BLOCK_TYPES:
-                _check_type(f"{name}.{key}", value, _BLOCK_TYPES[key])
+            if isinstance(value, Mapping):
+                for inner, item in value.items():
+                    _check_type(f"{name}.{key}.{inner}", item, _BLOCK_TYPES.get(inner))
+            _check_type(f"{name}.{key}", value, _BLOCK_TYPES.get(key))
 
 
-def _check_type(key: str, value: Any, kind: type) -> None:
+def _check_type(key: str, value: Any, kind: type | None) -> None:
+    if kind is None:
+        return
     accepted = {int: (int,), float: (int, float), bool: (bool,), str: (str,), list: (list, tuple)}[kind]
     is_wrong = not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool)
     if value is not None and is_wrong:

@@ -1,10 +1,20 @@
-"""What differs between model families, as data."""
+"""What differs between model families, as data: a new family is at most one line here.
+
+A family that is not named is like Llama: half-split pairs, any type of scaling, one table for all layers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
 #: Keys of ``rope_parameters`` that say how a family applies rotations, not how fast they are. A patch
 #: keeps them.
-KEPT_ROPE_KEYS = ("partial_rotary_factor", "mrope_section", "mrope_interleaved")
+KEPT_ROPE_KEYS = ("partial_rotary_factor", "mrope_section", "mrope_interleaved", "llama_4_scaling_beta")
+
+#: Keys that transformers reads beside the blocks of layer types, never in them.
+UNREAD_IN_LAYER_BLOCKS = ("truncate",)
 
 #: Modules under these names rotate something other than text.
 NON_TEXT_PARTS = ("vision", "visual", "audio", "image")
@@ -13,14 +23,185 @@ NON_TEXT_PARTS = ("vision", "visual", "audio", "image")
 #: add no rotary defaults of their own. All others are read through their transformers class.
 SELF_CONTAINED_CONFIGS = ("llama", "mistral", "mixtral", "qwen2", "olmo", "olmo2")
 
-#: Families whose attention reads the scaling block a second time, beside the rotary module: another
-#: method in the block would change more than rotations, or stop the model. Key or type -> reason.
-REFUSED_CONFIG_KEYS = {
-    "qk_rope_head_dim": "multi-head latent attention takes its softmax scale from the scaling block when it is built",
+#: Names that older families have for common keys.
+KEY_ALIASES = {
+    "max_position_embeddings": ("max_seq_len", "model_max_length"),
+    "head_dim": ("attention_head_dim",),
+    "hidden_size": ("d_model",),
+    "num_attention_heads": ("n_heads",),
 }
-REFUSED_ROPE_KEYS = {
-    "llama_4_scaling_beta": "its queries are scaled by position, from the trained length in the scaling block",
+
+#: The layer type that is scaled unless another is asked for: it sees the whole context.
+DEFAULT_LAYER_TYPE = "full_attention"
+
+#: Parts of the names of layer types that see a window only.
+WINDOWED_LAYERS = ("sliding", "chunked", "window")
+
+#: Parts of the names of layer types without attention over tokens.
+LAYERS_WITHOUT_ROPE = ("linear", "conv", "moe", "mlp", "mamba", "recurrent")
+
+#: Where a config says the width of its windows [tokens].
+WINDOW_KEYS = ("sliding_window", "attention_chunk_size", "attention_window_size")
+
+#: A config with this key has multi-head latent attention: its softmax scale is made from the scaling block
+#: when the layer is built, and reads ``mscale_all_dim`` there.
+LATENT_ATTENTION_KEY = "qk_rope_head_dim"
+
+HALF_SPLIT, INTERLEAVED = "half-split", "interleaved"
+
+
+@dataclass(frozen=True)
+class Family:
+    """How a family departs from Llama.
+
+    Attributes:
+        pairing: Which channels turn together: i and i + d/2, or the neighbours 2i and 2i + 1.
+        pairing_flag: Config key that, when true, makes the pairing interleaved.
+        rope_types: The only types of scaling that its classes accept and compute; empty for all. Other
+            scaling takes the universal form.
+        no_universal: Why transformers cannot load the universal form here; empty where it can.
+        attention_keys: Keys of the block whose values, for short and long input, take the place of the
+            attention factor in every type but ``default``.
+        static_longrope: Whether its ``longrope`` uses ``short_factor`` at every length.
+        keeps_original_length: Whether its attention reads the trained length from the block, whatever the type.
+        alpha_is_ntk: Whether ``dynamic`` with ``alpha`` is a fixed NTK-aware base.
+        rope_only_windowed: Whether only layers with a window rotate; those that see all have no positions.
+        default_window: The class's window where config.json does not name it [tokens].
+        window_needs_flag: Whether a window counts only where ``use_sliding_window`` says so.
+        null_head_dim: Whether the class leaves ``head_dim`` null, which some scaling types cannot read.
+        rope_needs: Config keys and the values without which a model of this family has no rotary positions.
+        theta_key: What transformers 4 called ``rope_theta``.
+        layer_theta_keys: For one block per layer type: where transformers 4 had the base of each.
+        layer_scaling: The layer type that ``rope_scaling`` of transformers 4 speaks of; empty if it has none.
+    """
+
+    pairing: str = HALF_SPLIT
+    pairing_flag: str = ""
+    rope_types: tuple[str, ...] = ()
+    no_universal: str = ""
+    attention_keys: tuple[str, ...] = ()
+    static_longrope: bool = False
+    keeps_original_length: bool = False
+    alpha_is_ntk: bool = False
+    rope_only_windowed: bool = False
+    default_window: int | None = None
+    window_needs_flag: bool = False
+    null_head_dim: bool = False
+    rope_needs: Mapping[str, Any] = field(default_factory=dict)
+    theta_key: str = "rope_theta"
+    layer_theta_keys: Mapping[str, str] = field(default_factory=dict)
+    layer_scaling: str = ""
+
+
+_LLAMA = Family()
+_INTERLEAVED = Family(pairing=INTERLEAVED)
+_FLAGGED = Family(pairing_flag="rope_interleave")
+_PHI3 = Family(rope_types=("default", "longrope"))
+_NEOX = Family(theta_key="rotary_emb_base")
+_HUNYUAN = Family(alpha_is_ntk=True, null_head_dim=True)
+_WINDOWED_ROPE = Family(rope_only_windowed=True)
+_WINDOWED_INTERLEAVED = Family(pairing=INTERLEAVED, rope_only_windowed=True)
+_GEMMA3 = Family(
+    layer_theta_keys={"full_attention": "rope_theta", "sliding_attention": "rope_local_base_freq"},
+    layer_scaling="full_attention",
+)
+
+FAMILIES: dict[str, Family] = {
+    "afmoe": _WINDOWED_ROPE,
+    "axk1": _FLAGGED,
+    "axk2": _INTERLEAVED,
+    "bailing_hybrid": _INTERLEAVED,
+    "cohere": _INTERLEAVED,
+    "cohere2": _WINDOWED_INTERLEAVED,
+    "cohere2_moe": _WINDOWED_INTERLEAVED,
+    "deepseek_v2": _INTERLEAVED,
+    "deepseek_v3": _FLAGGED,
+    "deepseek_v32": _INTERLEAVED,
+    "dots3_note_text": Family(
+        pairing=INTERLEAVED,
+        no_universal="its layers differ in their number of heads, which transformers' check of longrope does not allow for",
+    ),
+    "ernie4_5": _INTERLEAVED,
+    "ernie4_5_moe": _INTERLEAVED,
+    "exaone4": _WINDOWED_ROPE,
+    "exaone_moe": _WINDOWED_ROPE,
+    "falcon": Family(rope_needs={"alibi": False}),
+    "flint": _WINDOWED_ROPE,
+    "gemma3_text": _GEMMA3,
+    "gemma3n_text": _GEMMA3,
+    "glm": _INTERLEAVED,
+    "glm4": _INTERLEAVED,
+    "glm4_moe_lite": _FLAGGED,
+    "glm_moe_dsa": _INTERLEAVED,
+    "granitemoehybrid": Family(rope_needs={"position_embedding_type": "rope"}),
+    "gpt_neox": _NEOX,
+    "gpt_neox_japanese": _NEOX,
+    "helium": _INTERLEAVED,
+    "hunyuan_v1_dense": _HUNYUAN,
+    "hunyuan_v1_moe": _HUNYUAN,
+    "kolibri1": _WINDOWED_ROPE,
+    "lara_mini": _WINDOWED_ROPE,
+    "llama4_text": _WINDOWED_INTERLEAVED,
+    "longcat_flash": _INTERLEAVED,
+    "minimax": Family(null_head_dim=True),
+    "ministral": Family(null_head_dim=True),
+    "ministral3": Family(keeps_original_length=True),
+    "mistral": Family(default_window=4096),
+    "mixtral": Family(null_head_dim=True),
+    "olmo3": Family(
+        layer_theta_keys={"full_attention": "rope_theta", "sliding_attention": "rope_theta"},
+        layer_scaling="full_attention",
+    ),
+    "phi3": _PHI3,
+    "phi4_multimodal": _PHI3,
+    "phimoe": Family(rope_types=("default",), attention_keys=("short_mscale", "long_mscale"), static_longrope=True),
+    "qwen2": Family(window_needs_flag=True),
+    "sarvam_mla": _FLAGGED,
+    "youtu": _FLAGGED,
+    "zamba2": Family(rope_needs={"use_mem_rope": True}),
 }
+
+#: Families that have rotary positions and are not scaled, and why. Model type -> reason.
 REFUSED_MODEL_TYPES = {
-    "phimoe": "its rotary module reads the attention factors of longrope whatever the type",
+    "blt": "it joins four models, each with rotary positions of its own over bytes or patches",
+    "codegen": "it computes its rotations once when it is built, from no config that a patch could write",
+    "csm": "it joins two models, each with its own rotary positions",
+    "deepseek_v4": "its layers hold tables of their own for compressed and for plain positions",
+    "dia": "its encoder and its decoder have their own rotary positions",
+    "gemma4_assistant": "it drafts for Gemma 4, with the same kind of table",
+    "gemma4_unified_assistant": "it drafts for Gemma 4, with the same kind of table",
+    "gptj": "it computes its rotations once when it is built, from no config that a patch could write",
+    "granite_swa": "it holds one table for every base, and the base of each layer names the table",
+    "granitemoe_swa": "it holds one table for every base, and the base of each layer names the table",
+    "molmo2": "it holds a scaled and an unscaled table, and the config says which layer reads which",
+    "recurrent_gemma": "its attention sees a fixed window and its config says no trained length: there is nothing to extend",
+    "roformer": "it has a table of sines for every position up to a fixed length",
 }
+
+#: Types of scaling that no method of ropectl stands for, and what they are.
+REFUSED_ROPE_TYPES = {
+    "proportional": "only the fastest pairs of each head turn, spaced as if all did",
+}
+
+
+def family_of(section: Mapping[str, Any]) -> Family:
+    """Returns how the family of a config's text part departs from Llama."""
+    return FAMILIES.get(str(section.get("model_type")), _LLAMA)
+
+
+def pairing_of(section: Mapping[str, Any]) -> str:
+    """Returns which channels of a head turn together, ``half-split`` or ``interleaved``."""
+    family = family_of(section)
+    return INTERLEAVED if family.pairing_flag and section.get(family.pairing_flag) else family.pairing
+
+
+def named(section: Mapping[str, Any], key: str) -> Any:
+    """Returns the value of a key under whichever name the family has for it; None if it has none."""
+    return section.get(name_of(section, key))
+
+
+def name_of(section: Mapping[str, Any], key: str) -> str:
+    """Returns the name that a config has for a common key."""
+    if section.get(key) is not None:
+        return key
+    return next((name for name in KEY_ALIASES.get(key, ()) if section.get(name) is not None), key)

@@ -10,7 +10,7 @@ A config is read as a plain dictionary, so that ``inspect`` needs neither torch 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
@@ -22,7 +22,17 @@ from ropectl.hf.dialects import (
     text_section,
     trained_length,
 )
-from ropectl.hf.families import SELF_CONTAINED_CONFIGS
+from ropectl.hf.families import (
+    HALF_SPLIT,
+    LATENT_ATTENTION_KEY,
+    REFUSED_ROPE_TYPES,
+    SELF_CONTAINED_CONFIGS,
+    name_of,
+    named,
+    pairing_of,
+)
+from ropectl.hf.layers import attention_window, choose_layer_type, layer_types, layer_warnings
+from ropectl.hf.reading import block_warnings, family_parameters, trained_base
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import method_from_native
@@ -45,6 +55,10 @@ class RopeDescription:
         overridden: Whether the trained length is the user's word and not the config's, so that a model
             built from the config computes something else until a method is applied.
         warnings: What a person should know about the reading.
+        layer_type: The layer type that geometry and method speak of; None where all layers share one table.
+        layer_types: The layer types that have a table of their own; empty where all share one.
+        window: The attention window of the layers that are scaled [tokens]; None where they see the whole context.
+        pairing: Which channels of a head turn together: ``half-split`` or ``interleaved``.
     """
 
     geometry: RopeGeometry
@@ -52,6 +66,10 @@ class RopeDescription:
     max_position_embeddings: int
     overridden: bool = False
     warnings: tuple[str, ...] = field(default=())
+    layer_type: str | None = None
+    layer_types: tuple[str, ...] = ()
+    window: int | None = None
+    pairing: str = HALF_SPLIT
 
     def capacity(self, method: ScalingMethod) -> int | None:
         """Returns the context that ``method`` is made for on this model [tokens]; None if it follows the length.
@@ -64,56 +82,103 @@ class RopeDescription:
         return capacity
 
 
+def window_note(description: RopeDescription, target_length: int) -> str | None:
+    """Returns a warning where an attention window ends before the context that is wanted; None otherwise.
+
+    Args:
+        description: What the config says.
+        target_length: The wanted context [tokens].
+    """
+    if description.window is None or description.window >= target_length:
+        return None
+    return (
+        f"Attention reaches back {description.window} tokens only (sliding window): at {target_length} tokens, what is "
+        "older is out of sight whatever the scaling. Only how far the window moves is measured."
+    )
+
+
 def is_self_contained(config: Mapping[str, Any]) -> bool:
     """Returns whether the file says all about the rotary embedding, leaving nothing to its class's defaults."""
     section = text_section(config)
-    named = all(section.get(key) for key in ("max_position_embeddings", "hidden_size", "num_attention_heads"))
+    named_keys = all(section.get(key) for key in ("max_position_embeddings", "hidden_size", "num_attention_heads"))
     has_base = section.get("rope_theta") is not None or scaling_block(section).get("rope_theta") is not None
-    return named and has_base and section.get("model_type") in SELF_CONTAINED_CONFIGS
+    return named_keys and has_base and section.get("model_type") in SELF_CONTAINED_CONFIGS
 
 
-def describe_rope(config: Mapping[str, Any], original_length: int | None = None) -> RopeDescription:
+def describe_rope(
+    config: Mapping[str, Any], original_length: int | None = None, layers: str | None = None
+) -> RopeDescription:
     """Returns geometry and scaling method of a config.
 
     Args:
         config: The content of ``config.json``, or ``PreTrainedConfig.to_dict()``.
         original_length: The trained length, where the config does not say it or says it wrongly.
+        layers: The layer type to describe, where each has its own table; by default the one that sees all.
 
     Raises:
         ConfigError: If the config contradicts itself or holds an impossible value.
-        UnsupportedModelError: If the model has no rotary embedding of one kind for all layers.
+        UnsupportedModelError: If the model has no rotary embedding that a patch can reach.
     """
     section = text_section(config)
-    block = scaling_block(section)
-    refuse_unsupported(section, block)
+    refuse_unsupported(section)
+    layer_type = choose_layer_type(section, layers)
+    block = scaling_block(section, layer_type)
     rope_type = scaling_type(block)
     warnings: list[str] = []
     theta = _rope_theta(section, block, warnings)
-    max_positions = section.get("max_position_embeddings")
-    if max_positions is None:
-        raise UnsupportedModelError(
-            "The config has no max_position_embeddings: it is not a model with rotary positions."
-        )
-    if int(max_positions) != max_positions:
-        raise ConfigError(f"max_position_embeddings = {max_positions} is not a whole number of tokens.")
-    length = original_length or trained_length(section, block, rope_type, int(max_positions), warnings)
-    geometry = RopeGeometry(_rotary_dim(section, block), theta, length)
+    max_positions = _max_positions(section)
+    length = original_length or trained_length(section, block, rope_type, max_positions, warnings)
+    _check_block(block, rope_type)
+    geometry = RopeGeometry(_rotary_dim(section, block, layer_type), theta, length)
+    base = trained_base(section, block, geometry)
+    if base is not None:
+        geometry, rope_type, theta = replace(geometry, rope_theta=base), "default", base
     parameters = {**block, "rope_type": rope_type, "rope_theta": theta}
-    absent = [key for key in _REQUIRED_KEYS.get(rope_type, ()) if block.get(key) is None]
-    if absent:
-        raise ConfigError(
-            f"The config scales with {rope_type!r} but does not say {', '.join(absent)}.", "Mend config.json."
-        )
     if rope_type in ("yarn", "longrope") and block.get("factor") is None:
         parameters["factor"] = max_positions / length  # as transformers derives it
-    method = method_from_native(parameters, geometry)
+    method = method_from_native(family_parameters(section, parameters), geometry)
     if method is None:
         raise UnsupportedModelError(
             f"The config scales its rotary embedding with rope_type {rope_type!r}, which ropectl does not know."
         )
     method.frequencies(geometry)  # lists of a wrong length and the like show here
-    overridden = original_length is not None and rope_type not in ("default", "linear")
-    return RopeDescription(geometry, method, int(max_positions), overridden, tuple(warnings))
+    warnings += block_warnings(parameters, max_positions, length) + layer_warnings(section, layer_type)
+    return RopeDescription(
+        geometry,
+        method,
+        max_positions,
+        overridden=original_length is not None and rope_type not in ("default", "linear"),
+        warnings=tuple(warnings),
+        layer_type=layer_type,
+        layer_types=tuple(layer_types(section)),
+        window=attention_window(section, layer_type),
+        pairing=pairing_of(section),
+    )
+
+
+def _max_positions(section: Mapping[str, Any]) -> int:
+    positions = named(section, "max_position_embeddings")
+    if positions is None:
+        raise UnsupportedModelError(
+            "The config has no max_position_embeddings: it is not a model with rotary positions."
+        )
+    if int(positions) != positions:
+        name = name_of(section, "max_position_embeddings")
+        raise ConfigError(f"{name} = {positions} is not a whole number of tokens.")
+    return int(positions)
+
+
+def _check_block(block: Mapping[str, Any], rope_type: str) -> None:
+    """Refuses a type that no method stands for, and a block that lacks what its type needs."""
+    if rope_type in REFUSED_ROPE_TYPES:
+        raise UnsupportedModelError(
+            f"The config has rope_type {rope_type!r}, which is not supported: {REFUSED_ROPE_TYPES[rope_type]}."
+        )
+    absent = [key for key in _REQUIRED_KEYS.get(rope_type, ()) if block.get(key) is None]
+    if absent:
+        raise ConfigError(
+            f"The config scales with {rope_type!r} but does not say {', '.join(absent)}.", "Mend config.json."
+        )
 
 
 def _rope_theta(section: Mapping[str, Any], block: Mapping[str, Any], warnings: list[str]) -> float:
@@ -130,14 +195,9 @@ def _rope_theta(section: Mapping[str, Any], block: Mapping[str, Any], warnings: 
     return float(inner if inner is not None else outer or 0)
 
 
-def _rotary_dim(section: Mapping[str, Any], block: Mapping[str, Any]) -> int:
-    head_dim = section.get("head_dim")
-    if head_dim is None:
-        hidden, heads = section.get("hidden_size"), section.get("num_attention_heads")
-        if not hidden or not heads:
-            raise UnsupportedModelError("The config has neither head_dim nor hidden_size and num_attention_heads.")
-        head_dim = hidden // heads
-    share = block.get("partial_rotary_factor", section.get("partial_rotary_factor"))
+def _rotary_dim(section: Mapping[str, Any], block: Mapping[str, Any], layer_type: str | None) -> int:
+    head_dim = _head_dim(section, layer_type)
+    share = block.get("partial_rotary_factor", section.get("partial_rotary_factor") if layer_type is None else None)
     if share is None:
         return int(head_dim)
     if not 0 < share <= 1:
@@ -147,3 +207,23 @@ def _rotary_dim(section: Mapping[str, Any], block: Mapping[str, Any]) -> int:
             f"The config says partial_rotary_factor = {share}, but models of type {section.get('model_type')!r} rotate whole heads."
         )
     return int(head_dim * share)
+
+
+def _head_dim(section: Mapping[str, Any], layer_type: str | None) -> int:
+    """The width that the table is made for; some families give single layers another than the rest."""
+    kinds = section.get("layer_types") or ()
+    own = section.get("per_layer_config") or {}
+    widths = [
+        changes["head_dim"]
+        for index, changes in own.items()
+        if int(index) < len(kinds) and kinds[int(index)] == layer_type and changes.get("head_dim")
+    ]
+    head_dim = widths[0] if widths else named(section, "head_dim")
+    if head_dim is None:
+        head_dim = section.get(LATENT_ATTENTION_KEY)
+    if head_dim is None:
+        hidden, heads = named(section, "hidden_size"), named(section, "num_attention_heads")
+        if not hidden or not heads:
+            raise UnsupportedModelError("The config has neither head_dim nor hidden_size and num_attention_heads.")
+        head_dim = hidden // heads
+    return int(head_dim)

@@ -112,11 +112,11 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
     model.eval()
     rope = source.loaded_rope
     if not rope.overridden:  # else the config's own tables are not the ones that will be measured
-        verify_rope(model, rope.method.frequencies(rope.geometry))
+        verify_rope(model, rope.method.frequencies(rope.geometry), rope.layer_type)
     if source.adapter is not None:
         return merge_adapter(model, source.adapter, options.allow_pickle).eval()
     if source.gguf_file and source.rope.method != rope.method:
-        apply_rope(model, source.rope.method, geometry=source.rope.geometry)
+        apply_rope(model, source.rope.method, geometry=source.rope.geometry, layers=rope.layer_type)
     return model
 
 

@@ -15,91 +15,34 @@ from typing import Any
 import torch
 from torch import nn
 
-from ropectl.errors import PatchError, UnsupportedModelError
-from ropectl.hf.config_writer import merge_block
-from ropectl.hf.families import NON_TEXT_PARTS
+from ropectl.errors import PatchError
+from ropectl.hf.config_writer import merge_parameters
+from ropectl.hf.family_patch import family_patch
 from ropectl.hf.geometry import describe_rope
+from ropectl.hf.rotary import (
+    live_layer_type,
+    rotary_module,
+    rotary_modules,
+    table_names,
+    text_config,
+    text_config_values,
+    verify_rope,
+)
+from ropectl.hf.softmax_scale import latent_layers, set_scales
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import RopeConfigPatch, ScalingMethod
 
-#: Largest accepted relative difference between a float32 buffer and the float64 formula. The float32
-#: arithmetic of transformers' llama3 is off by up to 6e-6 (head_dim 80, factor 128), all else by less than
-#: 2e-6; another method, base or length differs by far more.
-INV_FREQ_TOLERANCE = 1e-5
-ATTENTION_FACTOR_TOLERANCE = 1e-6
+__all__ = ["PatchReport", "apply_rope", "rotary_module", "text_config", "verify_rope"]
 
 _TORCH_STATE = ("training",)
 
-#: Where a patched rotary module keeps the geometry it had before: its config then describes the patch.
+#: Where a patched rotary module keeps the geometry it had before, by layer type: its config then describes
+#: the patch.
 _GEOMETRY = "_ropectl_geometry"
 
-
-def text_config(model: nn.Module) -> Any:
-    """Returns the config object that the model's text part reads."""
-    config: Any = model.config
-    return config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
-
-
-def rotary_module(model: nn.Module) -> Any:
-    """Returns the one module that turns positions into cos and sin for the whole text model.
-
-    Raises:
-        UnsupportedModelError: If there is none, or several, or one with a table per layer type.
-    """
-    found: dict[int, tuple[str, nn.Module]] = {}
-    for name, module in model.named_modules():
-        if "RotaryEmbedding" not in type(module).__name__ or any(part in name for part in NON_TEXT_PARTS):
-            continue
-        if any(attribute.endswith("original_inv_freq") for attribute in (*vars(module), *module._buffers)):
-            found[id(module)] = (name, module)
-    kind = type(model).__name__
-    if not found:
-        raise UnsupportedModelError(
-            f"{kind} has no rotary position embedding of the kind that transformers 5 rebuilds."
-        )
-    if len(found) > 1:
-        names = ", ".join(sorted(name for name, _ in found.values()))
-        raise UnsupportedModelError(f"{kind} has several rotary modules ({names}); which one to scale is not known.")
-    module = next(iter(found.values()))[1]
-    if not hasattr(module, "inv_freq"):
-        raise UnsupportedModelError(f"{kind} keeps one rotary table per layer type; such models are not supported yet.")
-    return module
-
-
-def verify_rope(model: nn.Module, expected: RopeFrequencies) -> float:
-    """Checks that the live rotary module holds ``expected``; returns the largest relative difference of a frequency.
-
-    To be called after everything that may touch buffers: loading, casting, moving, wrapping. It finds
-    buffers that were rounded to half precision or left uninitialised, which raise no error by themselves.
-
-    Raises:
-        PatchError: Naming the first difference.
-    """
-    module = rotary_module(model)
-    inv_freq = module.inv_freq
-    if inv_freq.dtype != torch.float32:
-        raise PatchError(
-            f"The rotary frequencies are {inv_freq.dtype}, not float32: positions past a few hundred tokens would be wrong.",
-            "Load with dtype= instead of casting the model, or apply the method after the cast.",
-        )
-    if inv_freq.numel() != len(expected.inv_freq):
-        raise PatchError(f"The model rotates {inv_freq.numel()} pairs, the method computed {len(expected.inv_freq)}.")
-    actual = inv_freq.detach().double().cpu()
-    wanted = torch.tensor(expected.inv_freq, dtype=torch.float64)
-    error = torch.where(wanted == 0, actual.abs(), (actual - wanted).abs() / wanted)
-    worst = int(error.nan_to_num(nan=torch.inf).argmax())
-    if not error[worst] <= INV_FREQ_TOLERANCE:
-        raise PatchError(
-            f"Rotary pair {worst} turns by {actual[worst]:.9g} radians a token, but the method computes {wanted[worst]:.9g} "
-            f"(relative difference {error[worst]:.2g}, allowed {INV_FREQ_TOLERANCE:g})."
-        )
-    scaling = float(module.attention_scaling)
-    if not abs(scaling - expected.attention_factor) <= ATTENTION_FACTOR_TOLERANCE:
-        raise PatchError(
-            f"The model's attention factor is {scaling:.9g}, but the method computes {expected.attention_factor:.9g}."
-        )
-    return float(error[worst])
+#: What of a config a patch may change.
+_CONFIG_KEYS = ("rope_parameters", "max_position_embeddings", "original_max_position_embeddings")
 
 
 @dataclass
@@ -111,6 +54,7 @@ class PatchReport:
         geometry: What the model was trained with.
         patch: The config that is now in force.
         frequencies: What was verified in the live module.
+        layer_type: The layer type that was patched; None where all layers share one table.
     """
 
     method: ScalingMethod
@@ -119,6 +63,7 @@ class PatchReport:
     frequencies: RopeFrequencies
     _model: nn.Module
     _saved: _RotaryState
+    layer_type: str | None = None
 
     def undo(self) -> None:
         """Restores config and rotary module exactly as they were before."""
@@ -134,7 +79,12 @@ class PatchReport:
 
 
 def apply_rope(
-    model: nn.Module, method: ScalingMethod, *, geometry: RopeGeometry | None = None, seq_len: int | None = None
+    model: nn.Module,
+    method: ScalingMethod,
+    *,
+    geometry: RopeGeometry | None = None,
+    seq_len: int | None = None,
+    layers: str | None = None,
 ) -> PatchReport:
     """Makes a live model compute its rotations by ``method``, verified and undoable.
 
@@ -144,46 +94,70 @@ def apply_rope(
         geometry: What the model was trained with; by default that of an earlier patch, else its config's.
         seq_len: Freeze a length-dependent method at this length [tokens]. Without it such a method is
             applied in its native form, whose results depend on the order of the inputs.
+        layers: The layer type to scale, where each has its own table; by default the one that sees the whole
+            context. The others stay as they are.
 
     Returns:
         A report that undoes the change: ``with apply_rope(model, method): ...`` or ``report.undo()``.
 
     Raises:
-        UnsupportedModelError: If the model has no single rotary module.
+        ConfigError: If ``layers`` names a layer type that the model does not have.
+        UnsupportedModelError: If the model has no rotary module that a config rebuilds.
         PatchError: If the rebuilt module does not hold what the method computes; the model is then
             as it was before.
     """
+    first = rotary_module(model)
+    layer_type, section = live_layer_type(model, layers), text_config_values(model)
+    geometry = geometry or getattr(first, _GEOMETRY, {}).get(layer_type)
     if geometry is None:
-        geometry = getattr(rotary_module(model), _GEOMETRY, None)
-    if geometry is None:
-        geometry = describe_rope(model.config.to_dict()).geometry  # type: ignore[union-attr, operator]
-    patch = method.config_patch(geometry, seq_len)
+        geometry = describe_rope(section, layers=layer_type).geometry
+    patch = family_patch(method, geometry, section, seq_len)
     frequencies = method.frequencies(geometry, seq_len)
     saved = _RotaryState.of(model)
     try:
-        setattr(rotary_module(model), _GEOMETRY, geometry)
-        _write_config(model, patch)
-        _rebuild(rotary_module(model), text_config(model))
-        verify_rope(model, frequencies)
+        setattr(first, _GEOMETRY, {**getattr(first, _GEOMETRY, {}), layer_type: geometry})
+        _write_config(model, patch, layer_type)
+        for module in rotary_modules(model):
+            _rebuild(module, text_config(model))
+        set_scales(model)
+        verify_rope(model, frequencies, layer_type)
+        _check_others(first, saved.modules[0][1].buffers, layer_type)
     except Exception as error:
         saved.restore(model)
         if isinstance(error, PatchError):
             raise
         raise PatchError(f"{method} cannot be applied to {type(model).__name__}: {error}") from error
-    return PatchReport(method, geometry, patch, frequencies, model, saved)
+    return PatchReport(method, geometry, patch, frequencies, model, saved, layer_type)
 
 
-def _write_config(model: nn.Module, patch: RopeConfigPatch) -> None:
+def _write_config(model: nn.Module, patch: RopeConfigPatch, layer_type: str | None) -> None:
     config = text_config(model)
-    config.rope_parameters = merge_block(config.rope_parameters or {}, patch)
+    config.rope_parameters = merge_parameters(config.rope_parameters or {}, patch, layer_type)
     config.max_position_embeddings = patch.max_position_embeddings
-    if getattr(config, "head_dim", 0) is None:  # yarn and dynamic multiply it without a fallback
+    length = patch.rope_parameters.get("original_max_position_embeddings")
+    if length is not None and layer_type is None and hasattr(config, "original_max_position_embeddings"):
+        config.original_max_position_embeddings = length  # where it is there, it wins over the block
+    if _lacks_head_dim(config):
         config.head_dim = config.hidden_size // config.num_attention_heads
+
+
+def _lacks_head_dim(config: Any) -> bool:
+    """Whether ``head_dim`` is null, which some types of scaling multiply without a fallback."""
+    return vars(config).get("head_dim", 0) is None
+
+
+def _check_others(module: nn.Module, before: dict[str, torch.Tensor], layer_type: str | None) -> None:
+    """Checks that the tables of other layer types are as they were."""
+    for name in table_names(module):
+        is_patched = layer_type is None or name == f"{layer_type}_inv_freq"
+        old, new = before[name], module._buffers[name]
+        if not is_patched and new is not None and not new.is_meta and not torch.equal(new.to(old.dtype), old):
+            raise PatchError(f"The table {name} of other layers would change too.")
 
 
 def _rebuild(module: Any, config: Any) -> None:
     """Gives ``module`` the state of a fresh one; the object, its hooks and its device stay."""
-    device = module.inv_freq.device
+    device = next(iter(module._buffers.values())).device
     fresh = type(module)(config=config).to(device)
     for name in _plain_attributes(module):
         delattr(module, name)
@@ -202,26 +176,19 @@ def _plain_attributes(module: nn.Module) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _RotaryState:
-    """Everything that :func:`apply_rope` changes, as it was."""
+class _ModuleState:
+    """One rotary module as it was."""
 
-    config_values: dict[str, Any]
     buffers: dict[str, torch.Tensor]
     attributes: dict[str, Any]
-    geometry: RopeGeometry | None
+    geometry: dict[str | None, RopeGeometry] | None
 
     @classmethod
-    def of(cls, model: nn.Module) -> _RotaryState:
-        module, config = rotary_module(model), text_config(model)
-        names = ("rope_parameters", "max_position_embeddings", "head_dim")
-        values = {name: copy.deepcopy(getattr(config, name)) for name in names if hasattr(config, name)}
+    def of(cls, module: Any) -> _ModuleState:
         attributes = {name: getattr(module, name) for name in _plain_attributes(module)}
-        return cls(values, dict(module._buffers), attributes, getattr(module, _GEOMETRY, None))
+        return cls(dict(module._buffers), attributes, getattr(module, _GEOMETRY, None))
 
-    def restore(self, model: nn.Module) -> None:
-        module, config = rotary_module(model), text_config(model)
-        for name, value in self.config_values.items():
-            setattr(config, name, copy.deepcopy(value))
+    def restore(self, module: Any) -> None:
         for name in _plain_attributes(module):
             delattr(module, name)
         for name, value in self.attributes.items():
@@ -232,3 +199,32 @@ class _RotaryState:
             vars(module).pop(_GEOMETRY, None)
         else:
             setattr(module, _GEOMETRY, self.geometry)
+
+
+@dataclass(frozen=True)
+class _RotaryState:
+    """Everything that :func:`apply_rope` changes, as it was."""
+
+    config_values: dict[str, Any]
+    modules: list[tuple[Any, _ModuleState]]
+    softmax_scales: list[tuple[Any, float]]
+
+    @classmethod
+    def of(cls, model: nn.Module) -> _RotaryState:
+        config = text_config(model)
+        values = {name: copy.deepcopy(getattr(config, name)) for name in _CONFIG_KEYS if hasattr(config, name)}
+        if _lacks_head_dim(config):
+            values["head_dim"] = None
+        states = [(module, _ModuleState.of(module)) for module in rotary_modules(model)]
+        return cls(values, states, [(layer, layer.scaling) for layer in latent_layers(model)])
+
+    def restore(self, model: nn.Module) -> None:
+        config = text_config(model)
+        for name in set(_CONFIG_KEYS) & vars(config).keys() - self.config_values.keys():
+            delattr(config, name)  # some classes write a key of their own from the block when they are saved
+        for name, value in self.config_values.items():
+            setattr(config, name, copy.deepcopy(value))
+        for module, state in self.modules:
+            state.restore(module)
+        for layer, scale in self.softmax_scales:
+            layer.scaling = scale

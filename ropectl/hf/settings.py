@@ -19,6 +19,7 @@ class ModelSettings(BaseModel):
     )
     factor: float | None = Field(None, ge=1, description="extension factor s = L'/L")
     target_length: int | None = Field(None, ge=2, description="wanted context L', instead of a factor [tokens]")
+    layers: str | None = Field(None, description="layer type to scale, where each has its own rotary table")
     replace: bool = Field(False, description="set aside the scaling that the checkpoint already has")
     trust_remote_code: bool = Field(False, description="run modelling code that comes with the checkpoint")
     allow_pickle: bool = Field(False, description="accept .bin weights, which can run code while being read")

@@ -5,6 +5,7 @@ No weights are loaded here, so every check that needs only the config is made be
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.errors import ConfigError
 from ropectl.hf.adapter import Adapter, base_of_adapter, is_adapter
 from ropectl.hf.dialects import check_dialects, check_types, scaling_block, text_section
+from ropectl.hf.families import named
 from ropectl.hf.geometry import RopeDescription, describe_rope, is_self_contained
 from ropectl.hf.gguf_config import read_gguf_config
 from ropectl.hf.sidecar import SIDECAR, read_sidecar, with_sidecar
@@ -53,6 +55,20 @@ class ModelSource:
     file_config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def writable_config(self) -> dict[str, Any]:
+        """The config as it stands, to be changed and written again.
+
+        Where each layer type has a rotary block of its own, all blocks are spelt out: a file may leave some to
+        its class, but once one is written, transformers takes the others for absent.
+        """
+        config = copy.deepcopy(dict(self.file_config))
+        if self.rope.layer_type is not None:
+            section = config["text_config"] if text_section(config) is not config else config
+            section.pop("rope_scaling", None)
+            section["rope_parameters"] = copy.deepcopy(text_section(self.config)["rope_parameters"])
+        return config
+
+    @property
     def tokenizer_location(self) -> str:
         """Where the tokenizer is: an adapter may bring its own."""
         has_own = self.adapter is not None and (self.adapter.path / "tokenizer_config.json").is_file()
@@ -70,7 +86,11 @@ class ModelSource:
 
 
 def read_config(
-    name: str, revision: str | None = None, original_length: int | None = None, trust_remote_code: bool = False
+    name: str,
+    revision: str | None = None,
+    original_length: int | None = None,
+    trust_remote_code: bool = False,
+    layers: str | None = None,
 ) -> ModelSource:
     """Returns what is known of a model without its weights.
 
@@ -79,6 +99,7 @@ def read_config(
         revision: Branch, tag or commit on the hub.
         original_length: The trained length, where the config does not say it.
         trust_remote_code: Run configuration code that comes with the checkpoint, where its class is not stock.
+        layers: The layer type to describe, where each has its own rotary table; by default the one that sees all.
 
     Raises:
         ConfigError: If there is no such model, or its config is broken.
@@ -88,7 +109,7 @@ def read_config(
         raise ConfigError(f"There is no built-in model {name!r}.", f"Known: {', '.join(BUILTIN_MODELS)}.")
     path = BUILTIN_MODELS.get(name, Path(name).expanduser())
     if is_adapter(path):
-        return _adapter_source(name, path, original_length, trust_remote_code)
+        return _adapter_source(name, path, original_length, trust_remote_code, layers)
     gguf_file = commit = None
     config: Mapping[str, Any]
     if path.is_file() and path.suffix == ".gguf":
@@ -112,10 +133,10 @@ def read_config(
     check_types(config)
     check_dialects(config, knows_length=original_length is not None)
     file_config = config
-    says_length = text_section(config).get("max_position_embeddings") is not None
+    says_length = named(text_section(config), "max_position_embeddings") is not None
     if gguf_file is None and not is_self_contained(config):
         config = _with_class_defaults(location, config, revision, trust_remote_code)
-    rope = describe_rope(config, original_length)
+    rope = describe_rope(config, original_length, layers)
     if not says_length and original_length is None:
         length = rope.geometry.original_max_position_embeddings
         note = f"The config does not say max_position_embeddings: {length} is the default of its class. Another: --original-length N"
@@ -139,13 +160,17 @@ def _sidecar_path(name: str, folder: Path, commit: str | None) -> Path:
 
 def _with_sidecar(rope: RopeDescription, config: Mapping[str, Any], path: Path) -> RopeDescription:
     sidecar = read_sidecar(path)
-    return rope if sidecar is None else with_sidecar(rope, sidecar, scaling_block(text_section(config)), path)
+    if sidecar is None or sidecar.layer_type != rope.layer_type:  # another layer type's is no news of this one's
+        return rope
+    return with_sidecar(rope, sidecar, scaling_block(text_section(config), rope.layer_type), path)
 
 
-def _adapter_source(name: str, path: Path, original_length: int | None, trust_remote_code: bool) -> ModelSource:
+def _adapter_source(
+    name: str, path: Path, original_length: int | None, trust_remote_code: bool, layers: str | None
+) -> ModelSource:
     """The base's source, with the scaling that the adapter was trained with."""
     base_name, revision = base_of_adapter(path)
-    base = read_config(base_name, revision, original_length, trust_remote_code)
+    base = read_config(base_name, revision, original_length, trust_remote_code, layers)
     sidecar = read_sidecar(path / SIDECAR)
     rope = base.rope
     if sidecar is not None:

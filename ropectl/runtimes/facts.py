@@ -10,7 +10,9 @@ from typing import Any
 
 from ropectl.hf.config_writer import patched_config
 from ropectl.hf.dialects import scaling_block, scaling_type, text_section
-from ropectl.hf.geometry import RopeDescription, describe_rope
+from ropectl.hf.family_patch import family_patch
+from ropectl.hf.geometry import RopeDescription
+from ropectl.hf.sidecar import frozen_method
 from ropectl.hf.source import ModelSource
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
@@ -34,13 +36,13 @@ def config_facts(config: Mapping[str, Any], rope: RopeDescription, location: str
     """
     geometry, method = rope.geometry, rope.method
     target = max(rope.max_position_embeddings, method.target_length(geometry))
-    block = scaling_block(text_section(config))
+    block = scaling_block(text_section(config), rope.layer_type)
     if scaling_type(block) == "dynamic":
         original = block.get("original_max_position_embeddings")
         if original is not None and not rope.overridden and original < geometry.original_max_position_embeddings:
             geometry = replace(geometry, original_max_position_embeddings=int(original))
         target = max(target, round(float(block.get("factor") or 1.0) * geometry.original_max_position_embeddings))
-    return CheckpointFacts(config, geometry, method, target, location)
+    return CheckpointFacts(config, geometry, method, target, location, layer_type=rope.layer_type)
 
 
 def patch_facts(
@@ -50,6 +52,7 @@ def patch_facts(
     location: str,
     seq_len: int | None = None,
     target_length: int | None = None,
+    layer_type: str | None = None,
 ) -> CheckpointFacts:
     """Returns the facts of the checkpoint that a patch of ``config`` with ``method`` would be.
 
@@ -60,14 +63,16 @@ def patch_facts(
         location: What a person types for the checkpoint.
         seq_len: The length at which a length-dependent method is frozen [tokens].
         target_length: The context that is meant to work; by default what the method aims at [tokens].
+        layer_type: The layer type that is scaled, where each has its own block.
     """
-    patch = method.config_patch(geometry, seq_len)
-    written = patched_config(config, patch)
     target = max(target_length or 0, seq_len or 0, method.target_length(geometry))
-    if method.depends_on_seq_len and (seq_len is not None or method.native_config(geometry) is None):
-        frozen = describe_rope(written)
-        return CheckpointFacts(written, frozen.geometry, frozen.method, frozen.max_position_embeddings, location)
-    return CheckpointFacts(written, geometry, method, target, location)
+    if method.depends_on_seq_len and method.native_config(geometry) is None:
+        seq_len = seq_len or target  # nothing else can be written
+    patch = family_patch(method, geometry, config, seq_len)
+    written = patched_config(config, patch, layer_type)
+    if method.depends_on_seq_len and seq_len is not None:
+        method = frozen_method(patch.rope_parameters, geometry, target)
+    return CheckpointFacts(written, geometry, method, target, location, layer_type=layer_type)
 
 
 def source_facts(
@@ -81,9 +86,10 @@ def source_facts(
         seq_len: The length at which a length-dependent method is frozen [tokens].
         target_length: The context that was asked for [tokens].
     """
-    config = _with_length(source.file_config, source.rope.max_position_embeddings)
+    config = _with_length(source.writable_config, source.rope.max_position_embeddings)
     if method is not None:
-        return patch_facts(config, source.rope.geometry, method, source.name, seq_len, target_length)
+        geometry, layer_type = source.rope.geometry, source.rope.layer_type
+        return patch_facts(config, geometry, method, source.name, seq_len, target_length, layer_type)
     if source.gguf_file is not None:
         return None
     facts = config_facts(config, source.rope, source.name)

@@ -9,7 +9,7 @@ from transformers import LlamaConfig
 
 from ropectl.errors import ConfigError, MethodError, UnsupportedModelError
 from ropectl.hf.dialects import check_dialects
-from ropectl.hf.geometry import describe_rope, is_self_contained
+from ropectl.hf.geometry import describe_rope, is_self_contained, window_note
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method as method_from
 from tests.rope.test_contract import example
@@ -199,19 +199,6 @@ def test_blocks_that_disagree_are_refused() -> None:
         check_dialects({**BASE, **lost, "rope_scaling": {"type": "linear", "factor": 4.0}})
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"qk_rope_head_dim": 64},
-        {"rope_parameters": {"rope_theta": 1e4, "llama_4_scaling_beta": 0.1}},
-        {"model_type": "phimoe"},
-    ],
-)
-def test_families_that_read_the_block_twice_are_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(UnsupportedModelError, match="not supported yet"):
-        describe_rope(config(**changes))
-
-
 def test_top_level_trained_length_wins_as_in_transformers() -> None:
     found = describe_rope(config(original_max_position_embeddings=4096, rope_scaling=LLAMA31))
     assert found.geometry.original_max_position_embeddings == 4096
@@ -236,7 +223,9 @@ def test_a_base_that_is_nowhere_is_not_invented() -> None:
     ("changes", "words"),
     [
         ({"rope_scaling": {"rope_type": "su", "factor": 2.0}}, "'su'"),
-        ({"rope_parameters": {"full_attention": {"rope_theta": 1e6}}}, "full_attention"),
+        ({"model_type": "gptj"}, "gptj.*computes its rotations once"),
+        ({"model_type": "zamba2", "use_mem_rope": False}, "use_mem_rope = False"),
+        ({"rope_parameters": {"rope_type": "proportional", "rope_theta": 1e6}}, "only the fastest pairs"),
         ({"max_position_embeddings": None}, "max_position_embeddings"),
     ],
 )
@@ -252,3 +241,124 @@ def test_fractional_length_is_refused() -> None:
 
 def test_text_part_of_a_multimodal_config() -> None:
     assert describe_rope({"text_config": config(), "model_type": "x"}).geometry.rope_theta == 500_000.0
+
+
+LAYERED = {
+    "layer_types": ["sliding_attention", "full_attention"],
+    "sliding_window": 4096,
+    "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+        "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+    },
+}
+
+
+def test_the_layers_that_see_all_are_described_unless_others_are_asked_for() -> None:
+    """A15."""
+    found = describe_rope(config(**LAYERED))
+    assert (found.layer_type, found.layer_types) == ("full_attention", ("sliding_attention", "full_attention"))
+    assert found.geometry.rope_theta == 1e6 and str(found.method) == "pi:factor=8" and found.window is None
+    other = describe_rope(config(**LAYERED), layers="sliding_attention")
+    assert other.geometry.rope_theta == 1e4 and str(other.method) == "none" and other.window == 4096
+
+
+def test_a_length_beside_blocks_of_layers_is_not_theirs() -> None:
+    blocks = {**LAYERED["rope_parameters"], "full_attention": {**LLAMA31, "rope_theta": 1e6}}
+    found = describe_rope(config(**{**LAYERED, "rope_parameters": blocks}, original_max_position_embeddings=4096))
+    assert found.geometry.original_max_position_embeddings == 8192
+
+
+def test_unknown_layers_are_refused_with_those_there_are() -> None:
+    with pytest.raises(ConfigError, match="sliding_attention, full_attention"):
+        describe_rope(config(**LAYERED), layers="global")
+    with pytest.raises(ConfigError, match="one rotary table for all its layers"):
+        describe_rope(config(), layers="full_attention")
+
+
+@pytest.mark.parametrize(
+    ("changes", "window"),
+    [
+        ({"sliding_window": 4096}, 4096),
+        ({"sliding_window": None}, None),
+        ({"sliding_window": 4096, "use_sliding_window": False}, None),
+        ({"sliding_window": 4096, "model_type": "qwen2"}, None),  # its class counts a window only when told to
+        ({"sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 0, "num_hidden_layers": 2}, 4096),
+        ({"sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 1, "num_hidden_layers": 2}, None),
+        ({"sliding_window": 4096, "layer_types": ["sliding_attention", "linear_attention"]}, 4096),
+        ({"sliding_window": 4096, "layer_types": ["sliding_attention", "full_attention"]}, None),
+        ({"model_type": "mistral"}, 4096),  # the default of its class
+        ({"model_type": "mistral", "sliding_window": None}, None),
+    ],
+)
+def test_windows_that_cap_the_reach(changes: dict[str, Any], window: int | None) -> None:
+    """A16: the warning names the window and the target; inactive windows are ignored."""
+    found = describe_rope(config(**changes))
+    assert found.window == window
+    note = window_note(found, 16_384)
+    assert note is None if window is None else note is not None and "4096" in note and "16384" in note
+    assert window_note(found, 4096) is None
+
+
+def test_scaling_layers_that_see_a_window_only_is_said() -> None:
+    """Cohere 2: the layers that see all have no positions."""
+    kinds = {"model_type": "cohere2", "sliding_window": 4096, "layer_types": ["sliding_attention", "full_attention"]}
+    found = describe_rope(config(**kinds))
+    assert "4096" in found.warnings[0] and "whole context" in found.warnings[0] and found.window is None
+
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}
+
+
+def test_yarn_whose_factor_is_not_the_ratio_is_said() -> None:
+    """A10: both numbers; nothing where they agree."""
+    (warning,) = describe_rope(config(max_position_embeddings=40_960, rope_scaling=YARN)).warnings
+    assert "40960" in warning and "131072" in warning and "1.25" in warning
+    assert not describe_rope(config(rope_scaling=YARN)).warnings
+
+
+@pytest.mark.parametrize("place", ["rope_scaling", "rope_parameters"])
+def test_the_other_spelling_of_the_attention_factor_is_explained(place: str) -> None:
+    """A18: net 1.0 where it multiplies, 1.1386 where it is ignored."""
+    block = {**YARN, "attn_factor": 0.8782488562869419}
+    (warning,) = describe_rope(config(**{place: block})).warnings
+    assert "1.0000" in warning and "1.1386" in warning
+    both = {**block, "attention_factor": 1.0}  # as a patch writes it for every runtime
+    assert not describe_rope(config(**{place: both})).warnings
+
+
+def test_latent_attention_rotates_its_own_part_of_the_head() -> None:
+    assert describe_rope(config(qk_rope_head_dim=64)).geometry.rotary_dim == 64
+    assert describe_rope(config(qk_rope_head_dim=64, head_dim=32)).geometry.rotary_dim == 32
+
+
+@pytest.mark.parametrize(
+    ("changes", "pairing"),
+    [
+        ({}, "half-split"),
+        ({"model_type": "cohere"}, "interleaved"),
+        ({"model_type": "deepseek_v3", "rope_interleave": True}, "interleaved"),
+        ({"model_type": "deepseek_v3", "rope_interleave": False}, "half-split"),
+    ],
+)
+def test_pairing(changes: dict[str, Any], pairing: str) -> None:
+    assert describe_rope(config(**changes)).pairing == pairing
+
+
+def test_a_fixed_alpha_is_the_base_the_model_was_trained_with() -> None:
+    """HunYuan calls b * alpha^(d/(d-2)) dynamic; other families ignore alpha."""
+    block = {"rope_type": "dynamic", "factor": 1.0, "alpha": 1000.0, "rope_theta": 1e4}
+    found = describe_rope(config(model_type="hunyuan_v1_dense", rope_theta=1e4, rope_parameters=block))
+    assert str(found.method) == "none" and found.geometry.rope_theta == pytest.approx(1e4 * 1000 ** (128 / 126))
+    assert str(describe_rope(config(rope_theta=1e4, rope_parameters=block)).method) == "dynamic-ntk"
+
+
+def test_phimoe_takes_its_attention_factor_from_keys_of_its_own() -> None:
+    block = {
+        "rope_type": "longrope", "short_factor": [1.5] * 64, "long_factor": [9.0] * 64, "rope_theta": 1e4,
+        "original_max_position_embeddings": 4096, "short_mscale": 1.25, "long_mscale": 1.25,
+    }  # fmt: skip
+    found = describe_rope(config(model_type="phimoe", rope_theta=1e4, rope_parameters=block))
+    frequencies = found.method.frequencies(found.geometry, 100_000)
+    assert frequencies.attention_factor == 1.25 and frequencies.inv_freq[0] == pytest.approx(1 / 1.5)
+    with pytest.raises(UnsupportedModelError, match=r"short_mscale = 1\.25 and long_mscale = 2"):
+        describe_rope(config(model_type="phimoe", rope_theta=1e4, rope_parameters={**block, "long_mscale": 2.0}))

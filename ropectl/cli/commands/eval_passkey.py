@@ -17,6 +17,7 @@ def eval_passkey(
     seed: options.Seed = None,
     bos: options.Bos = None,
     prefill_chunk: options.PrefillChunk = None,
+    layers: options.Layers = None,
     replace: options.Replace = None,
     revision: options.Revision = None,
     original_length: options.OriginalLength = None,

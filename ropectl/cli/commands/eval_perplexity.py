@@ -24,6 +24,7 @@ def eval_perplexity(
     batch_size: options.BatchSize = None,
     bos: options.Bos = None,
     prefill_chunk: options.PrefillChunk = None,
+    layers: options.Layers = None,
     replace: options.Replace = None,
     revision: options.Revision = None,
     original_length: options.OriginalLength = None,

@@ -27,6 +27,7 @@ def inspect(
     self_test: Annotated[
         bool, typer.Option("--self-test", help="Check the model's own rotary code with numbers (no weights).")
     ] = False,
+    layers: options.Layers = None,
     replace: options.Replace = None,
     revision: options.Revision = None,
     original_length: options.OriginalLength = None,
@@ -49,9 +50,9 @@ def inspect(
     from ropectl.rope.inspection import inspect_rope
     from ropectl.runtimes import read_all
 
-    if geometry is not None and (model is not None or original_length is not None):
+    if geometry is not None and (model is not None or original_length is not None or layers is not None):
         raise ConfigError(
-            "--geometry says all numbers itself: it goes neither with a model nor with --original-length."
+            "--geometry says all numbers itself: it goes neither with a model nor with --original-length or --layers."
         )
     if not methods and not self_test and plot is None and (factor is not None or target_length is not None):
         raise ConfigError(

@@ -32,10 +32,7 @@ def patch(
         str | None,
         typer.Option(metavar="N", help="Length to freeze a length-dependent method at.", rich_help_panel="Scaling"),
     ] = None,
-    layers: Annotated[
-        str | None,
-        typer.Option(metavar="TYPE", help="Layer type to scale (full_attention).", rich_help_panel="Scaling"),
-    ] = None,
+    layers: options.Layers = None,
     revision: options.Revision = None,
     original_length: options.OriginalLength = None,
     strict: Annotated[
