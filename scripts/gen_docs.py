@@ -1,4 +1,4 @@
-"""Writes what documentation says about methods and model families from the code, so that it cannot be wrong.
+"""Writes what documentation says about methods, runtimes and model families from the code, so that it cannot be wrong.
 
 python scripts/gen_docs.py           # rewrites the generated parts of README.md
 python scripts/gen_docs.py --check   # exits 1 if one is not up to date
@@ -8,17 +8,41 @@ What is said of model families holds for one version of transformers: with anoth
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 
+from rich.console import Console
+
 from ropectl.hf.census import census
+from ropectl.hf.geometry import describe_rope
+from ropectl.report.runtimes import runtime_parts
 from ropectl.rope.catalog import describe_method
 from ropectl.rope.registry import all_methods
+from ropectl.runtimes import config_facts, read_all
 
 README = Path(__file__).parent.parent / "README.md"
 METHODS = ("<!-- methods:begin (scripts/gen_docs.py) -->", "<!-- methods:end -->")
+MATRIX = ("<!-- matrix:begin (scripts/gen_docs.py) -->", "<!-- matrix:end -->")
 FAMILIES = ("<!-- families:begin (scripts/gen_docs.py) -->", "<!-- families:end -->")
+
+#: What transformers 5 saves of a model scaled as Llama 3.1: nothing that transformers 4 reads.
+MATRIX_CONFIG = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "max_position_embeddings": 131072,
+    "rope_parameters": {
+        "rope_type": "llama3",
+        "rope_theta": 500000.0,
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    },
+}
 
 
 def methods_table() -> str:
@@ -66,6 +90,19 @@ def families_table() -> str:
     return "\n".join(lines)
 
 
+def matrix_example() -> str:
+    """Returns a config that transformers 5 saved, and what each runtime computes from it, as Markdown."""
+    rope = describe_rope(MATRIX_CONFIG)
+    readings = [reading.to_json() for reading in read_all(config_facts(MATRIX_CONFIG, rope, "./my-model"))]
+    text = StringIO()
+    console = Console(file=text, width=80, highlight=False)
+    for part in runtime_parts(readings):
+        console.print(part)
+    table = "\n".join(line.rstrip() for line in text.getvalue().strip("\n").splitlines())
+    shown = {key: MATRIX_CONFIG[key] for key in ("rope_parameters", "max_position_embeddings")}
+    return f"```json\n{json.dumps(shown, indent=1)}\n```\n\n```\n{table}\n```"
+
+
 def replaced(text: str, marks: tuple[str, str], content: str) -> str:
     """Returns ``text`` with the part between two marks replaced."""
     before, begin, rest = text.partition(marks[0])
@@ -78,6 +115,7 @@ def main() -> None:
     is_check = "--check" in sys.argv[1:]
     current = README.read_text()
     wanted = replaced(current, METHODS, methods_table())
+    wanted = replaced(wanted, MATRIX, matrix_example())
     if not is_check or families_heading() in current:
         wanted = replaced(wanted, FAMILIES, families_table())
     if is_check:

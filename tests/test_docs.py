@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ropectl.builtin import TINY_MODEL_DIR
+from tests.hf.loadable_gguf import write_loadable
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -35,15 +36,24 @@ def readme_commands() -> list[list[str]]:
 def test_readme_commands_are_accepted(
     ropectl: Run, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Options, methods and values are right: up to loading weights, which this model has none of, all goes through."""
+    """Options, methods and values are right.
+
+    What measures goes as far as loading weights, which its model has none of; ``patch`` really writes.
+    """
     shutil.copytree(TINY_MODEL_DIR, tmp_path / "my-model")
-    (tmp_path / "my-model" / "model.safetensors").unlink()
+    if arguments[0] != "patch":
+        (tmp_path / "my-model" / "model.safetensors").unlink()
+    write_loadable(tmp_path / "model.gguf", "llama", {}, {})
     (tmp_path / "books").mkdir()
     (tmp_path / "books" / "a.txt").write_text("A long story. " * 20_000)
     monkeypatch.chdir(tmp_path)
     code, _, err = ropectl(*arguments)
     if arguments[0] in ("methods", "inspect"):
         assert (code, err) == (0, "")
+    elif arguments[0] == "patch":
+        assert code == 0, err
+    elif arguments[0] == "verify-runtime":
+        assert code == 2 and "There is no Python" in err
     else:
         assert code == 2 and ("./my-model cannot be loaded" in err or ".gguf" in " ".join(arguments)), err
 

@@ -59,22 +59,34 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: PatchReporter | Non
     if (source.gguf_file is not None) != probe.reads_gguf:
         wanted = "a .gguf file" if probe.reads_gguf else "a checkpoint folder"
         raise ConfigError(f"{settings.runtime} reads {wanted}; {settings.model} is none.", f"Give {wanted}.")
-    if not settings.python.is_file():
+    python = settings.python.expanduser()
+    if not python.is_file():
         raise ConfigError(
             f"There is no Python at {settings.python}.", "Give the environment's: --python ENV/bin/python"
         )
     for warning in source.rope.warnings:
         reporter.note(warning)
-    options = LoadOptions("float32", "cpu", settings.trust_remote_code, settings.allow_pickle)
     target = source.rope.capacity(source.rope.method) or source.rope.max_position_embeddings
-    ids = _token_ids(settings, source, options, settings.length or min(target, MAX_DEFAULT_LENGTH))
+    _check_length(settings, source, target)
+    options = LoadOptions("float32", "cpu", settings.trust_remote_code, settings.allow_pickle)
+    ids = _token_ids(settings, source, options, settings.length or min(target, MAX_DEFAULT_LENGTH) - 1)
     positions = _positions(len(ids), settings.positions)
     reporter.start(f"{len(ids)} tokens in transformers", 0)
     ours = _own_logprobs(source, options, ids)
     reporter.start(f"{len(ids)} tokens in {settings.runtime}", 0)
     location = settings.model if source.gguf_file is None else str(Path(source.location) / source.gguf_file)
-    theirs = _run(settings.python, probe.path, location, ids, positions)
+    theirs = _run(python, probe.path, location, ids, positions)
     return _record(settings, source, ids, positions, [ours[position - 1] for position in positions], theirs)
+
+
+def _check_length(settings: RuntimeCheckSettings, source: ModelSource, target: int) -> None:
+    """Runtimes refuse what the checkpoint does not declare; said here before anything loads."""
+    if settings.length is not None and settings.length >= target:
+        raise ConfigError(
+            f"length = {settings.length} is not below what {source.name} is meant for, {target} tokens, and the runtime "
+            "generates one more.",
+            f"Type for example: --length {target - 1}",
+        )
 
 
 def _token_ids(settings: RuntimeCheckSettings, source: ModelSource, options: LoadOptions, length: int) -> list[int]:

@@ -32,8 +32,12 @@ YARN_BETAS_READ = ("grok", "mistral3")
 #: Architectures that read ``rope.scaling.yarn_log_multiplier``, the ``mscale_all_dim`` of a config.
 YARN_LOG_MULTIPLIER_READ = ("mistral3", "deepseek2", "deepseek32")
 
+_SOFTMAX_SCALE = "llama.cpp makes the softmax scale of its latent attention from the same keys"
+
 #: Architectures whose files are not patched -> reason.
 NOT_PATCHED = {
+    "deepseek2": _SOFTMAX_SCALE,
+    "deepseek32": _SOFTMAX_SCALE,
     "gemma4": "its rope_freqs.weight says which pairs of the full-attention layers rotate at all, and would be lost",
 }
 

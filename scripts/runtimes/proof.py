@@ -50,7 +50,7 @@ def check(name: str, runtime: str, python: Path, base: Path, gguf: Path, scratch
         patch_checkpoint(PatchSettings(gguf_patch=gguf, out=model, **request))
     return verify_runtime(
         RuntimeCheckSettings(
-            model=str(model), runtime=runtime, python=python, text=text, length=NUM_TOKENS,
+            model=str(model), runtime=runtime, python=python, text=text, length=TRAINED - 1 if name == "none" else NUM_TOKENS,
             positions=NUM_POSITIONS[runtime],
             original_length=TRAINED if name == "none" and runtime == "llama.cpp" else None,
         )

@@ -16,6 +16,7 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.gguf_header import SkippedList, read_header
+from ropectl.hf.gguf_plan import plan_gguf
 from ropectl.hf.source import read_config
 from ropectl.rope.frequencies import divisors, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
@@ -204,8 +205,11 @@ def test_yarn_on_top_of_divisors_is_refused(tmp_path: Path) -> None:
 
 def test_latent_attention_is_told_apart(tmp_path: Path) -> None:
     keys = {"attention.kv_lora_rank": 32, "rope.dimension_count": 8}
-    with pytest.raises(UnsupportedModelError, match="latent attention"):
-        read_config(str(write_tiny(tmp_path / "tiny.gguf", "deepseek2", keys)))
+    path = write_tiny(tmp_path / "tiny.gguf", "deepseek2", keys)
+    geometry = read_config(str(path)).rope.geometry
+    assert geometry.rotary_dim == 8, "only the rotated part of a head counts"
+    with pytest.raises(UnsupportedModelError, match="softmax scale"):
+        plan_gguf(path, parse_method("yarn:factor=4"), geometry)
 
 
 def test_a_damaged_file_is_refused_wherever_it_ends(tmp_path: Path) -> None:
