@@ -10,7 +10,7 @@ from typing import Any
 from ropectl.checkpoint.plan import PatchPlan
 from ropectl.errors import PatchError
 from ropectl.hf.dialects import text_section
-from ropectl.hf.families import family_of
+from ropectl.hf.families import family_of, named
 from ropectl.hf.geometry import describe_rope
 
 
@@ -37,7 +37,7 @@ def _compare_dialects(config: Mapping[str, Any], layer_type: str | None) -> None
         return  # the old dialect has no words for it
     old = {key: value for key, value in section.items() if key != "rope_parameters"}
     new = {key: value for key, value in section.items() if key not in ("rope_scaling", "rope_theta")}
-    length = section.get("original_max_position_embeddings") or section["max_position_embeddings"]
+    length = section.get("original_max_position_embeddings") or named(section, "max_position_embeddings")
     readings = [describe_rope(old, length), describe_rope(new, length, layer_type)]
     facts = [(reading.geometry, reading.method, reading.max_position_embeddings) for reading in readings]
     if facts[0] != facts[1]:
@@ -48,12 +48,16 @@ def _compare_tables(folder: Path, plan: PatchPlan, trust_remote_code: bool) -> d
     import torch
     import transformers
 
+    from ropectl.hf.model_class import stock_class
     from ropectl.hf.patch import verify_rope
 
     try:
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
         with torch.device("meta"):
-            model = transformers.AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
+            if trust_remote_code and getattr(config, "auto_map", None):
+                model = transformers.AutoModelForCausalLM.from_config(config, trust_remote_code=True)
+            else:
+                model = stock_class(config)(config)
     except Exception as error:  # a strict config, or a model's constructor, may raise anything
         raise PatchError(f"Stock transformers cannot build a model from the written config: {error}") from error
     expected = plan.method.frequencies(plan.geometry, plan.seq_len)

@@ -66,7 +66,7 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: PatchReporter | Non
         )
     for warning in source.rope.warnings:
         reporter.note(warning)
-    target = source.rope.capacity(source.rope.method) or source.rope.max_position_embeddings
+    target = max(source.rope.capacity(source.rope.method) or 0, source.rope.max_position_embeddings)
     _check_length(settings, source, target)
     options = LoadOptions("float32", "cpu", settings.trust_remote_code, settings.allow_pickle)
     ids = _token_ids(settings, source, options, settings.length or min(target, MAX_DEFAULT_LENGTH) - 1)

@@ -83,8 +83,8 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
         PatchError: If the loaded rotary tables are not what the config says.
     """
     import torch
-    from transformers import AutoModelForCausalLM
 
+    from ropectl.hf.model_class import loader
     from ropectl.hf.patch import apply_rope, verify_rope
 
     device = resolve_device(options.device)
@@ -103,7 +103,8 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
     elif not options.allow_pickle:
         arguments["use_safetensors"] = True
     try:
-        model, report = AutoModelForCausalLM.from_pretrained(source.location, output_loading_info=True, **arguments)
+        kind = loader(source.config)
+        model, report = kind.from_pretrained(source.location, output_loading_info=True, **arguments)
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # a model's constructor may raise anything over a config it was not made for

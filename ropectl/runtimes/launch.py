@@ -9,6 +9,7 @@ from typing import Any
 
 from ropectl.hf.config_writer import patched_config
 from ropectl.hf.dialects import text_section
+from ropectl.hf.families import name_of
 from ropectl.rope.method import RopeConfigPatch, universal_config
 from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES, relative_difference
 from ropectl.runtimes.runtime import CheckpointFacts, RuntimeReading
@@ -43,11 +44,11 @@ def candidate_overrides(facts: CheckpointFacts) -> Iterator[dict[str, Any]]:
     if not facts.method.depends_on_seq_len:
         patches.append(universal_config(facts.geometry, facts.meant(facts.target_length), facts.target_length))
     for patch in patches:
-        section = text_section(patched_config(facts.config, patch))
-        values = {key: section[key] for key in ("rope_parameters", "max_position_embeddings")}
+        section = text_section(patched_config(facts.config, patch, facts.layer_type))
+        values = {key: section[key] for key in ("rope_parameters", name_of(section, "max_position_embeddings"))}
         if ORIGINAL in section:
             values[ORIGINAL] = section[ORIGINAL]
-        elif facts.section.get(ORIGINAL) is not None:  # it would beat the block
+        elif facts.section.get(ORIGINAL) is not None and facts.layer_type is None:  # it would beat the block
             values[ORIGINAL] = section["rope_parameters"].get(ORIGINAL, facts.geometry.original_max_position_embeddings)
         yield values
 

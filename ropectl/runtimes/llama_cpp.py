@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ropectl.hf.families import named
 from ropectl.rope.frequencies import yarn_attention_factor
 from ropectl.rope.method import RopeConfigPatch
 from ropectl.rope.methods.yarn import blend_by_index
@@ -138,7 +139,7 @@ class LlamaCpp(Runtime):
 
 def _command(facts: CheckpointFacts, flags: list[str], notes: tuple[str, ...] = ()) -> NextStep:
     arch, target = architecture(facts), facts.target_length
-    if int(facts.section.get("max_position_embeddings") or 0) < target:
+    if int(named(facts.section, "max_position_embeddings") or 0) < target:
         flags = [*flags, f"--override-kv {arch}.context_length=int:{target}"]
     convert = f"python convert_hf_to_gguf.py {facts.location} --outfile model.gguf"
     return NextStep(

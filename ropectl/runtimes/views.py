@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ropectl.hf.dialects import TYPES_WITH_ORIGINAL_LENGTH
+from ropectl.hf.families import named
 from ropectl.runtimes.runtime import CheckpointFacts, Problem
 
 ORIGINAL = "original_max_position_embeddings"
@@ -164,7 +165,7 @@ def _scales(block: Mapping[str, Any]) -> bool:
 
 
 def _max_positions(facts: CheckpointFacts) -> int:
-    return int(facts.section.get("max_position_embeddings") or facts.geometry.original_max_position_embeddings)
+    return int(named(facts.section, "max_position_embeddings") or facts.geometry.original_max_position_embeddings)
 
 
 def _view(
