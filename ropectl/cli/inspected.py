@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ropectl.errors import MethodError
 from ropectl.evaluate.config import ModelConfig
 from ropectl.evaluate.setup import Setup
+from ropectl.hf.family_patch import family_patch
+from ropectl.hf.geometry import window_note
 from ropectl.hf.policy import resolve_factor
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.inspection import inspect_rope
@@ -56,11 +59,6 @@ class Inspected:
         """The model, for people."""
         return self.setup.source.name if self.setup else "plain numbers"
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What reading the config gave rise to."""
-        return self.setup.source.rope.warnings if self.setup else ()
-
     def method(self, spec: str | None) -> ScalingMethod:
         """Returns the method that a spec names; the model's own without one."""
         if self.setup is not None:
@@ -88,6 +86,37 @@ class Inspected:
         trained = self.geometry.original_max_position_embeddings
         aims = [self.setup.target(method) if self.setup else method.target_length(self.geometry) for method in methods]
         return max(trained, *aims)
+
+    def model_facts(self, method: ScalingMethod, seq_len: int | None) -> dict[str, Any]:
+        """Returns what the config says beside geometry and method, and how it would say the method.
+
+        Nothing for plain numbers. A method that no config of this model can say has an empty block.
+        """
+        if self.setup is None:
+            return {}
+        rope = self.setup.source.rope
+        try:
+            block = family_patch(method, self.geometry, self.setup.source.config, seq_len).rope_parameters
+        except MethodError:
+            block = {}
+        return {
+            "rope_parameters": block,
+            "model": self.name,
+            "existing": str(rope.method),
+            "max_position_embeddings": rope.max_position_embeddings,
+            "pairing": rope.pairing,
+            "layer_type": rope.layer_type,
+            "layer_types": list(rope.layer_types),
+            "window": rope.window,
+        }
+
+    def notes(self, method: ScalingMethod) -> list[str]:
+        """Returns what to know of the config, and of a method's target on this model."""
+        if self.setup is None:
+            return []
+        rope = self.setup.source.rope
+        window = window_note(rope, self.settings.target_length or self.setup.target(method))
+        return [*rope.warnings, *([window] if window else [])]
 
     def facts(self, method: ScalingMethod, seq_len: int | None, is_asked: bool) -> CheckpointFacts | None:
         """Returns what runtimes are asked about: the model as it stands, or as a patch with the method would be.

@@ -30,15 +30,32 @@ def inspection_parts(record: Mapping[str, Any]) -> list[Text | Table]:
         else "no critical pairs",
         f"computes up to {'any length' if reach is None else f'{reach} tokens'} with rotations seen in training",
     ]
-    base = record["rope_parameters"]["rope_theta"]
+    base = record["rope_parameters"].get("rope_theta", geometry["rope_theta"])
     if base != geometry["rope_theta"]:
         facts.insert(2, f"rope_theta becomes {base:.1f}")
+    facts[1:1] = _model_facts(record)
     parts: list[Text | Table] = [Text(line) for line in facts]
     parts.append(_pairs_table(record, num_pairs))
     if record["runtimes"]:
         parts.extend(runtime_parts(record["runtimes"]))
     parts.extend(Text(f"warning: {warning}") for warning in record["warnings"])
     return parts
+
+
+def _model_facts(record: Mapping[str, Any]) -> list[str]:
+    """What only a config says: how it is scaled now, which layers are meant, what they can see."""
+    if "model" not in record:
+        return []
+    lines = [
+        f"{record['model']}: scaling {short_spec(record['existing'])}, declares {record['max_position_embeddings']} tokens, "
+        f"{record['pairing']} pairs"
+    ]
+    if record["layer_type"]:
+        others = [kind for kind in record["layer_types"] if kind != record["layer_type"]]
+        lines.append(f"layers {record['layer_type']}; not looked at: {', '.join(others) or 'none'}")
+    if record["window"]:
+        lines.append(f"attention window {record['window']} tokens")
+    return lines
 
 
 def _pairs_table(record: Mapping[str, Any], num_pairs: int) -> Table:

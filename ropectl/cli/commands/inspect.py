@@ -70,7 +70,8 @@ def inspect(
     for method in chosen:
         facts = subject.facts(method, length, is_asked=bool(methods))
         runtimes = [reading.to_json() for reading in read_all(facts)] if facts else []
-        records.append({**inspect_rope(subject.geometry, method, length, subject.warnings), "runtimes": runtimes})
+        shown = inspect_rope(subject.geometry, method, length, subject.notes(method))
+        records.append({**shown, **subject.model_facts(method, length), "runtimes": runtimes})
     if plot is not None:
         subject.plot_frequencies(plot, chosen, length)
     if format is options.Format.json:
