@@ -20,16 +20,18 @@ NUM_POSITIONS = 64
 #: Largest accepted difference, relative to the largest logit. The two run the same operations.
 LOGIT_TOLERANCE = 1e-5
 
+#: Longest message of another process that is passed on [characters].
+MAX_MESSAGE = 500
+
 _DTYPES = ("float32", "bfloat16", "float16")
 
 #: What the fresh process runs; it must not find ropectl loaded.
 _PROBE = """
-import json, sys, torch
+import json, sys, torch, transformers
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM
 task = json.load(open(sys.argv[1]))
 assert "ropectl" not in sys.modules
-model = AutoModelForCausalLM.from_pretrained(
+model = getattr(transformers, task["class"]).from_pretrained(
     task["folder"], dtype=task["dtype"], trust_remote_code=task["trust_remote_code"], use_safetensors=task["safetensors"]
 ).to(task["device"]).eval()
 with torch.no_grad():
@@ -55,6 +57,7 @@ def compare_logits(folder: Path, plan: PatchPlan, options: LoadOptions) -> dict[
     from safetensors.torch import load_file
 
     from ropectl.hf.loading import resolve_device
+    from ropectl.hf.model_class import loader
     from ropectl.hf.patch import apply_rope
 
     dtype = checkpoint_dtype(plan.source.config) if options.dtype == "auto" else options.dtype
@@ -75,7 +78,7 @@ def compare_logits(folder: Path, plan: PatchPlan, options: LoadOptions) -> dict[
         task = {
             "folder": str(folder), "dtype": dtype, "device": str(device), "ids": ids, "positions": positions,
             "trust_remote_code": options.trust_remote_code, "safetensors": None if options.allow_pickle else True,
-            "out": str(Path(scratch) / "logits.safetensors"),
+            "class": loader(plan.source.config).__name__, "out": str(Path(scratch) / "logits.safetensors"),
         }  # fmt: skip
         _run_probe(task, Path(scratch) / "task.json")
         theirs = load_file(str(task["out"]))["logits"]
@@ -114,4 +117,4 @@ def _run_probe(task: Mapping[str, Any], file: Path) -> None:
     done = subprocess.run([sys.executable, "-c", _PROBE, str(file)], capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise PatchError(f"A fresh process cannot run the written checkpoint: {last}")
+        raise PatchError(f"A fresh process cannot run the written checkpoint: {last[:MAX_MESSAGE]}")

@@ -13,7 +13,7 @@ from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.hf.dialects import text_section
-from ropectl.hf.families import KEPT_ROPE_KEYS, family_of, name_of, named
+from ropectl.hf.families import KEPT_ROPE_KEYS, LAYOUT_KEYS, family_of, name_of, named
 from ropectl.hf.layers import choose_layer_type, layer_blocks
 from ropectl.rope.method import RopeConfigPatch
 
@@ -142,5 +142,7 @@ def _blocks_of_v4(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _scaling_of_v4(block: Mapping[str, Any]) -> dict[str, Any] | None:
-    is_scaled = block.get("rope_type", "default") != "default"
-    return {k: copy.deepcopy(v) for k, v in block.items() if k != "rope_theta"} if is_scaled else None
+    """The old key's content; null where there is nothing to say, which a layout of multimodal positions is not."""
+    said = {key: copy.deepcopy(value) for key, value in block.items() if key != "rope_theta"}
+    is_silent = said.get("rope_type", "default") == "default" and not said.keys() & set(LAYOUT_KEYS)
+    return None if is_silent else said

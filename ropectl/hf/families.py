@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+#: Keys of the block that lay out positions of several axes; transformers 4 needs them in its block too.
+LAYOUT_KEYS = ("mrope_section", "mrope_interleaved")
+
 #: Keys of ``rope_parameters`` that say how a family applies rotations, not how fast they are. A patch
 #: keeps them.
-KEPT_ROPE_KEYS = ("partial_rotary_factor", "mrope_section", "mrope_interleaved", "llama_4_scaling_beta")
+KEPT_ROPE_KEYS = ("partial_rotary_factor", *LAYOUT_KEYS, "llama_4_scaling_beta")
 
 #: Keys that transformers reads beside the blocks of layer types, never in them.
 UNREAD_IN_LAYER_BLOCKS = ("truncate",)

@@ -196,4 +196,11 @@ class Transformers(Runtime):
             notes.append(f"computes something else in {', '.join(bad)}")
         if facts.method.depends_on_seq_len:
             notes.append("the whole batch is rotated for its longest sequence, and cached keys keep older rotations")
-        return NextStep(self.name, f'AutoModelForCausalLM.from_pretrained("{facts.location}")', None, tuple(notes))
+        return NextStep(self.name, f'{_class(facts)}.from_pretrained("{facts.location}")', None, tuple(notes))
+
+
+def _class(facts: CheckpointFacts) -> str:
+    """The class to type: models that also see or hear are loaded by the one that they name."""
+    architectures = facts.config.get("architectures") or ()
+    is_multimodal = facts.section is not facts.config and "CausalLM" not in str(architectures)
+    return str(architectures[0]) if is_multimodal and architectures else "AutoModelForCausalLM"

@@ -13,6 +13,7 @@ import transformers
 
 from ropectl.checkpoint.api import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
+from ropectl.errors import ConfigError
 from ropectl.hf.loading import LoadOptions, load_model
 from ropectl.hf.patch import apply_rope
 from ropectl.hf.source import read_config
@@ -61,3 +62,56 @@ def test_patched_and_loaded(model_type: str, tmp_path: Path) -> None:
     architecture = json.loads((tmp_path / "out" / "config.json").read_text())["architectures"][0]
     model = getattr(transformers, architecture).from_pretrained(tmp_path / "out").eval()
     assert torch.equal(logits(model), expected)
+
+
+def tiny_multimodal() -> Any:
+    """A model that sees: its text part has positions of three axes."""
+    text = {
+        "vocab_size": 300, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "max_position_embeddings": 128,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [2, 3, 3]},
+    }  # fmt: skip
+    vision = {"depth": 1, "embed_dim": 32, "hidden_size": 64, "num_heads": 2}
+    tokens = {"image_token_id": 1, "video_token_id": 2, "vision_start_token_id": 3, "vision_end_token_id": 4}
+    config = transformers.Qwen2VLConfig(text_config=text, vision_config=vision, **tokens)
+    torch.manual_seed(0)
+    return transformers.Qwen2VLForConditionalGeneration(config).eval()
+
+
+@pytest.mark.parametrize("method", ["yarn", "ntk"])
+def test_the_text_part_of_a_multimodal_model(tmp_path: Path, method: str) -> None:
+    """Only the text part changes, the layout of its axes stays, in both dialects; loaded by the class it names."""
+    tiny_multimodal().save_pretrained(tmp_path / "source")
+    before = json.loads((tmp_path / "source" / "config.json").read_text())
+    record = patch_checkpoint(
+        PatchSettings(model=str(tmp_path / "source"), method=method, factor=4, out=tmp_path / "out", verify_logits=True)
+    )
+    assert record["verified"]["logits"]["max_relative_difference"] == 0
+    assert "Qwen2VLForConditionalGeneration.from_pretrained" in record["next_steps"][0]["command"]
+    after = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert after["vision_config"] == before["vision_config"]
+    for block in (after["text_config"]["rope_parameters"], after["text_config"]["rope_scaling"]):
+        assert block["mrope_section"] == [2, 3, 3]
+    assert read_config(str(tmp_path / "out")).rope.method == parse_method(f"{method}:factor=4")
+
+
+def test_one_layer_type_is_scaled_and_the_others_stay(tmp_path: Path) -> None:
+    """A15: by default the layers that see the whole context; another type by name; one after the other."""
+    tiny_model("gemma3_text").save_pretrained(tmp_path / "source")
+    before = json.loads((tmp_path / "source" / "config.json").read_text())["rope_parameters"]
+
+    def blocks(name: str) -> Any:
+        return json.loads((tmp_path / name / "config.json").read_text())["rope_parameters"]
+
+    def patch(source: str, out: str, **request: Any) -> None:
+        patch_checkpoint(PatchSettings(model=str(tmp_path / source), factor=4, out=tmp_path / out, **request))
+
+    patch("source", "full", method="yarn")
+    assert blocks("full")["sliding_attention"] == before["sliding_attention"]
+    assert blocks("full")["full_attention"]["rope_type"] == "yarn"
+    patch("full", "both", method="pi", layers="sliding_attention")
+    assert blocks("both")["full_attention"] == blocks("full")["full_attention"]
+    assert blocks("both")["sliding_attention"]["rope_type"] == "linear"
+    with pytest.raises(ConfigError, match="layer types with a rotary table are"):
+        patch("source", "none", method="yarn", layers="cross_attention")
+    assert not (tmp_path / "none").exists()

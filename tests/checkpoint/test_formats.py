@@ -202,7 +202,7 @@ def test_dynamic_follows_the_length_in_stock_transformers(written: dict[str, Pat
     """A12: raising the declared length would have switched the scaling off."""
     model = AutoModelForCausalLM.from_pretrained(written["dynamic-ntk/float32"]).eval()
     base = make_model().model.rotary_emb.inv_freq
-    for length, is_scaled in ((100, False), (TRAINED, False), (TARGET, True), (100, False)):
+    for length, is_scaled in ((100, False), (TRAINED, False), (TARGET, True)):
         with torch.no_grad():
             model(torch.zeros(1, length, dtype=torch.long))
         last = model.model.rotary_emb.inv_freq[-1]
