@@ -28,7 +28,11 @@ _MODEL, _SCALING, _TEXT, _RUN = "Model", "Scaling", "Measurement", "Run"
 
 Model = Annotated[
     str | None,
-    typer.Argument(metavar="MODEL", help="Folder, hub id, .gguf file or builtin:tiny (default).", show_default=False),
+    typer.Argument(
+        metavar="MODEL",
+        help="Folder, hub id, .gguf file, LoRA adapter folder or builtin:tiny (default).",
+        show_default=False,
+    ),
 ]
 Revision = Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.", rich_help_panel=_MODEL)]
 OriginalLength = Annotated[
