@@ -52,6 +52,7 @@ def test_written_checkpoint_computes_the_method(gemma4: Path, tmp_path: Path, sp
     record = patch_checkpoint(PatchSettings(model=str(gemma4), method=spec, freeze_at=seq_len, out=out))
     assert record["layer_type"] == "full_attention" and record["geometry"] == GEOMETRY.to_json()
     frequencies = parse_method(spec).frequencies(GEOMETRY, seq_len)
+    assert read_config(str(out)).rope.method.frequencies(GEOMETRY).inv_freq == pytest.approx(frequencies.inv_freq)
     reference = loaded(gemma4)
     rotary = reference.model.rotary_emb
     rotary.full_attention_inv_freq.copy_(torch.tensor(frequencies.inv_freq))

@@ -11,7 +11,7 @@ from ropectl.hf.family_patch import family_patch
 from ropectl.rope.frequencies import base_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
-from ropectl.runtimes import CheckpointFacts, RuntimeReading, llama_config, next_steps, read_all
+from ropectl.runtimes import CheckpointFacts, RuntimeReading, llama_config, next_steps, patch_facts, read_all
 from tests.tolerances import EXACT
 
 GEOMETRY = RopeGeometry(512, 1e6, 8192, 64)
@@ -80,6 +80,14 @@ def test_very_large_divisors_stand_still() -> None:
     """The universal form's 1e30 is no deviation from a pair that is meant to have frequency 0."""
     found = newest(facts("lfm3", "yarn:factor=4"))
     assert found["transformers"].max_deviation == pytest.approx(0.0, abs=EXACT) and not codes(found["transformers"])
+
+
+def test_what_follows_the_length_is_looked_at_frozen() -> None:
+    method = parse_method("dynamic-ntk")
+    found = newest(patch_facts(llama_config(GEOMETRY), GEOMETRY, method, "./out", target_length=32_768))
+    assert found["transformers"].rope_type == "proportional" and not codes(found["transformers"])
+    table = found["transformers"].inv_freq
+    assert table is not None and table == pytest.approx(method.frequencies(GEOMETRY, 32_768).inv_freq, rel=EXACT)
 
 
 def test_numbers_alone_stand_for_a_model_of_that_kind() -> None:
