@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ropectl.rope.geometry import describe_rotary_dim
+
 BEGIN, END = "<!-- ropectl:begin -->", "<!-- ropectl:end -->"
 
 
@@ -35,7 +37,7 @@ def _section(record: Mapping[str, Any]) -> str:
         "",
         f"- method: `{_short(record['method'])}`{frozen}",
         f"- trained: {geometry['original_max_position_embeddings']} tokens, rope_theta {geometry['rope_theta']:g}, "
-        f"rotary_dim {geometry['rotary_dim']}",
+        f"{describe_rotary_dim(geometry)}",
         f"- meant for: {record['target_length']} tokens",
         "",
         "How to run it:",

@@ -150,7 +150,7 @@ def _record(
         "schema_version": SCHEMA_VERSION,
         "model": settings.model,
         "method": str(source.rope.method),
-        "geometry": vars(source.rope.geometry),
+        "geometry": source.rope.geometry.to_json(),
         "runtime": settings.runtime,
         "runtime_version": theirs["version"],
         "num_tokens": len(ids),

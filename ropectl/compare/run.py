@@ -119,7 +119,7 @@ def _common_settings(setup: Setup) -> dict[str, Any]:
         "model": config.model,
         "model_fingerprint": model_fingerprint(source),
         "revision": config.revision,
-        "geometry": vars(source.rope.geometry),
+        "geometry": source.rope.geometry.to_json(),
         "layers": source.rope.layer_type,
         "dtype": config.dtype,
         "device": device.type,
@@ -176,7 +176,7 @@ def _document(
     return {
         "schema_version": SCHEMA_VERSION,
         "model": config.model,
-        "geometry": vars(setup.geometry),
+        "geometry": setup.geometry.to_json(),
         "factor": setup.factor,
         "text": config.text,
         "protocol": "prefix",

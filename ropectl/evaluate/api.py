@@ -148,7 +148,7 @@ def _header(setup: Setup, method: ScalingMethod) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "model": setup.config.model,
         "method": str(method),
-        "geometry": vars(setup.geometry),
+        "geometry": setup.geometry.to_json(),
     }
 
 

@@ -6,9 +6,8 @@ import importlib.util
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ropectl.hf.families import REFUSED_MODEL_TYPES, REFUSED_ROPE_TYPES
+from ropectl.hf.families import REFUSED_MODEL_TYPES
 
 _ROTARY_CLASS = re.compile(r"class (?!\w*(?:Vision|Audio))\w*Rotary\w*\(")
 
@@ -35,7 +34,7 @@ def census() -> Census:
     result = Census([], {}, [])
     for model_type in sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES):
         names = _names(model_type)
-        reason = refusal(names)
+        reason = next((REFUSED_MODEL_TYPES[name] for name in names if name in REFUSED_MODEL_TYPES), None)
         if reason:
             result.refused[model_type] = reason
         elif any(_has_rotary_class(name) for name in (*names, *_siblings(model_type))):
@@ -45,31 +44,14 @@ def census() -> Census:
     return result
 
 
-def refusal(names: dict[str, Any]) -> str | None:
-    """Returns why none of these model types is scaled; None where nothing speaks against it.
-
-    Args:
-        names: Model types of a model and of its text part, with the text part's default ``rope_parameters``.
-    """
-    for model_type, block in names.items():
-        if model_type in REFUSED_MODEL_TYPES:
-            return REFUSED_MODEL_TYPES[model_type]
-        kinds = [block, *(block or {}).values()]
-        types = [kind.get("rope_type") for kind in kinds if isinstance(kind, dict)]
-        for rope_type in types:
-            if rope_type in REFUSED_ROPE_TYPES:
-                return REFUSED_ROPE_TYPES[rope_type]
-    return None
-
-
-def _names(model_type: str) -> dict[str, Any]:
+def _names(model_type: str) -> list[str]:
+    """The model types of a model and of its text part."""
     from transformers import CONFIG_MAPPING
 
     try:
-        text = CONFIG_MAPPING[model_type]().get_text_config(decoder=True)
-        return {model_type: None, text.model_type: getattr(text, "rope_parameters", None)}
+        return [model_type, CONFIG_MAPPING[model_type]().get_text_config(decoder=True).model_type]
     except Exception:  # classes without a default config of their own raise many kinds
-        return {model_type: None}
+        return [model_type]
 
 
 def _siblings(model_type: str) -> list[str]:

@@ -13,6 +13,7 @@ from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.families import REFUSED_MODEL_TYPES, family_of
 from ropectl.hf.layers import layer_blocks
 from ropectl.rope.methods.pi import PositionInterpolation
+from ropectl.rope.proportional import common_block
 
 #: Types whose formula reads the trained length from ``original_max_position_embeddings``.
 TYPES_WITH_ORIGINAL_LENGTH = ("yarn", "llama3", "longrope")
@@ -119,7 +120,7 @@ def trained_length(
                 "Say it: --original-length N",
             )
         return int(given)
-    if rope_type == "linear" and inner is None:
+    if common_block({**block, "rope_type": rope_type})["rope_type"] == "linear" and inner is None:
         factor = PositionInterpolation.create({"factor": block.get("factor")}).factor
         length = round(max_positions / factor)
         warnings.append(

@@ -104,6 +104,9 @@ _NEOX = Family(theta_key="rotary_emb_base")
 _HUNYUAN = Family(alpha_is_ntk=True, null_head_dim=True)
 _WINDOWED_ROPE = Family(rope_only_windowed=True)
 _WINDOWED_INTERLEAVED = Family(pairing=INTERLEAVED, rope_only_windowed=True)
+_GEMMA4 = Family(
+    no_universal="the heads of its full layers are wider than the others, which transformers' check of longrope does not allow for",
+)
 _GEMMA3 = Family(
     layer_theta_keys={"full_attention": "rope_theta", "sliding_attention": "rope_local_base_freq"},
     layer_scaling="full_attention",
@@ -132,6 +135,8 @@ FAMILIES: dict[str, Family] = {
     "flint": _WINDOWED_ROPE,
     "gemma3_text": _GEMMA3,
     "gemma3n_text": _GEMMA3,
+    "gemma4_text": _GEMMA4,
+    "gemma4_unified_text": _GEMMA4,
     "glm": _INTERLEAVED,
     "glm4": _INTERLEAVED,
     "glm4_moe_lite": _FLAGGED,
@@ -171,19 +176,14 @@ REFUSED_MODEL_TYPES = {
     "csm": "it joins two models, each with its own rotary positions",
     "deepseek_v4": "its layers hold tables of their own for compressed and for plain positions",
     "dia": "its encoder and its decoder have their own rotary positions",
-    "gemma4_assistant": "it drafts for Gemma 4, with the same kind of table",
-    "gemma4_unified_assistant": "it drafts for Gemma 4, with the same kind of table",
+    "gemma4_assistant": "it drafts on the keys of a Gemma 4, and has to rotate as that does",
+    "gemma4_unified_assistant": "it drafts on the keys of a Gemma 4, and has to rotate as that does",
     "gptj": "it computes its rotations once when it is built, from no config that a patch could write",
     "granite_swa": "it holds one table for every base, and the base of each layer names the table",
     "granitemoe_swa": "it holds one table for every base, and the base of each layer names the table",
     "molmo2": "it holds a scaled and an unscaled table, and the config says which layer reads which",
     "recurrent_gemma": "its attention sees a fixed window and its config says no trained length: there is nothing to extend",
     "roformer": "it has a table of sines for every position up to a fixed length",
-}
-
-#: Types of scaling that no method of ropectl stands for, and what they are.
-REFUSED_ROPE_TYPES = {
-    "proportional": "only the fastest pairs of each head turn, spaced as if all did",
 }
 
 

@@ -13,6 +13,10 @@ from ropectl.hf.layers import choose_layer_type, layer_blocks
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import RopeConfigPatch, ScalingMethod, universal_config
 
+#: Methods that need no universal form, for models in which all pairs turn and for those in which some stand still.
+_NATIVE = "yarn, pi, llama3, ntk, abf"
+_NATIVE_PROPORTIONAL = "pi, ntk, abf, and dynamic-ntk frozen at one length"
+
 
 def family_patch(
     method: ScalingMethod, geometry: RopeGeometry, config_section: Mapping[str, Any], seq_len: int | None = None
@@ -35,19 +39,23 @@ def family_patch(
     """
     section = text_section(config_section)
     patch = method.config_patch(geometry, seq_len)
-    if not _is_exact(patch, geometry, section):
-        if method.depends_on_seq_len and seq_len is None:
-            raise MethodError(
-                f"{method.label} follows the length of the sequence, which models of type {section.get('model_type')!r} "
-                f"cannot do with rope_type {patch.rope_parameters['rope_type']!r}.",
-                "Freeze it at one length.",
-            )
+    is_exact = _is_exact(patch, geometry, section)
+    if method.depends_on_seq_len and seq_len is None and (not is_exact or geometry.num_turning is not None):
+        how = "pairs that stand still"
+        if geometry.num_turning is None:
+            how = f"rope_type {patch.rope_parameters['rope_type']!r}"
+        raise MethodError(
+            f"{method.label} follows the length of the sequence, which models of type {section.get('model_type')!r} "
+            f"cannot do with {how}.",
+            "Freeze it at one length.",
+        )
+    if not is_exact:
         patch = universal_config(geometry, method.frequencies(geometry, seq_len), patch.max_position_embeddings)
     reason = family_of(section).no_universal
     if reason and patch.rope_parameters["rope_type"] == "longrope":
         raise MethodError(
             f"{method.label} has no config for models of type {section.get('model_type')!r}: {reason}.",
-            "Methods with a type of their own work: yarn, pi, llama3, ntk, abf.",
+            f"Methods with a type of their own work: {_NATIVE if geometry.num_turning is None else _NATIVE_PROPORTIONAL}.",
         )
     return _with_family_keys(patch, geometry, section)
 

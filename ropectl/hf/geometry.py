@@ -25,7 +25,6 @@ from ropectl.hf.dialects import (
 from ropectl.hf.families import (
     HALF_SPLIT,
     LATENT_ATTENTION_KEY,
-    REFUSED_ROPE_TYPES,
     SELF_CONTAINED_CONFIGS,
     name_of,
     named,
@@ -35,6 +34,7 @@ from ropectl.hf.layers import attention_window, choose_layer_type, layer_types, 
 from ropectl.hf.reading import block_warnings, family_parameters, trained_base
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
+from ropectl.rope.proportional import PROPORTIONAL, SHARE, common_block, turning_pairs
 from ropectl.rope.registry import method_from_native
 
 #: Keys without which transformers refuses a block of this type.
@@ -129,7 +129,9 @@ def describe_rope(
     max_positions = _max_positions(section)
     length = original_length or trained_length(section, block, rope_type, max_positions, warnings)
     _check_block(block, rope_type)
-    geometry = RopeGeometry(_rotary_dim(section, block, layer_type), theta, length)
+    rotary_dim, num_turning = _rotated(section, block, layer_type, rope_type)
+    geometry = RopeGeometry(rotary_dim, theta, length, num_turning)
+    rope_type = str(common_block({**block, "rope_type": rope_type})["rope_type"])
     base = trained_base(section, block, geometry)
     if base is not None:
         geometry, rope_type, theta = replace(geometry, rope_theta=base), "default", base
@@ -169,11 +171,7 @@ def _max_positions(section: Mapping[str, Any]) -> int:
 
 
 def _check_block(block: Mapping[str, Any], rope_type: str) -> None:
-    """Refuses a type that no method stands for, and a block that lacks what its type needs."""
-    if rope_type in REFUSED_ROPE_TYPES:
-        raise UnsupportedModelError(
-            f"The config has rope_type {rope_type!r}, which is not supported: {REFUSED_ROPE_TYPES[rope_type]}."
-        )
+    """Refuses a block that lacks what its type needs."""
     absent = [key for key in _REQUIRED_KEYS.get(rope_type, ()) if block.get(key) is None]
     if absent:
         raise ConfigError(
@@ -195,18 +193,24 @@ def _rope_theta(section: Mapping[str, Any], block: Mapping[str, Any], warnings: 
     return float(inner if inner is not None else outer or 0)
 
 
-def _rotary_dim(section: Mapping[str, Any], block: Mapping[str, Any], layer_type: str | None) -> int:
+def _rotated(
+    section: Mapping[str, Any], block: Mapping[str, Any], layer_type: str | None, rope_type: str
+) -> tuple[int, int | None]:
+    """Returns d, and how many pairs turn where some of them stand still."""
     head_dim = _head_dim(section, layer_type)
     share = block.get("partial_rotary_factor", section.get("partial_rotary_factor") if layer_type is None else None)
     if share is None:
-        return int(head_dim)
+        return int(head_dim), None
     if not 0 < share <= 1:
         raise ConfigError(f"partial_rotary_factor = {share} is not possible: it must be greater than 0 and at most 1.")
+    if rope_type == PROPORTIONAL:
+        turning = turning_pairs({SHARE: share}, head_dim)
+        return head_dim, None if turning == head_dim // 2 else turning
     if share < 1 and section.get("model_type") in SELF_CONTAINED_CONFIGS:
         raise UnsupportedModelError(
             f"The config says partial_rotary_factor = {share}, but models of type {section.get('model_type')!r} rotate whole heads."
         )
-    return int(head_dim * share)
+    return int(head_dim * share), None
 
 
 def _head_dim(section: Mapping[str, Any], layer_type: str | None) -> int:

@@ -19,9 +19,9 @@ from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.gguf_architectures import DIVISOR_TENSORS, DIVISOR_TENSORS_READ, NOT_PATCHED, YARN_BETAS_READ
 from ropectl.hf.gguf_header import GgufHeader, read_header
 from ropectl.hf.gguf_writer import GgufValue
-from ropectl.rope.frequencies import RopeFrequencies, divisors, yarn_attention_factor
+from ropectl.rope.frequencies import RopeFrequencies, whole_table_divisors, yarn_attention_factor
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import RopeConfigPatch, ScalingMethod
+from ropectl.rope.method import RopeConfigPatch, ScalingMethod, universal_config
 
 #: Stands for a pair that does not turn: cos is 1 exactly, and float32 holds the number.
 STANDING_STILL = 1e30
@@ -94,8 +94,10 @@ def plan_patch(
             f"{method.label} follows the length of the sequence; llama.cpp computes one set of frequencies for all lengths.",
             "Freeze it at the length you will use: --freeze-at N",
         )
-    patch = method.config_patch(geometry, seq_len)
     frequencies = method.frequencies(geometry, seq_len)
+    patch = method.config_patch(geometry, seq_len)
+    if geometry.num_turning is not None:  # which pairs turn is said by divisors, so all is said by them
+        patch = universal_config(geometry, frequencies, patch.max_position_embeddings)
     target = target_length or (seq_len if method.depends_on_seq_len else None) or method.target_length(geometry)
     target = max(target, geometry.original_max_position_embeddings)
     keys: dict[str, GgufValue] = {
@@ -109,7 +111,7 @@ def plan_patch(
         keys["rope.scaling.type"] = "none"
         if frequencies.attention_factor != 1.0:
             keys["rope.scaling.attn_factor"] = frequencies.attention_factor
-        values = tuple(min(f, STANDING_STILL) for f in divisors(geometry, frequencies))
+        values = tuple(min(f, STANDING_STILL) for f in whole_table_divisors(geometry, frequencies))
         tensors = dict.fromkeys(_divisor_tensors(header.architecture, method), values)
     prefix = f"{header.architecture}."
     written = {prefix + key: value for key, value in {**keys, **(native or {})}.items()}

@@ -47,7 +47,7 @@ class Sidecar:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the sidecar's part of the file."""
-        return asdict(self)
+        return {**asdict(self), "geometry": self.geometry.to_json()}
 
     def describes(self, block: Mapping[str, Any], rope: RopeDescription) -> bool:
         """Returns whether a config still says what this sidecar says, whatever else it says beside."""
@@ -84,7 +84,8 @@ def frozen_method(rope_parameters: Mapping[str, Any], geometry: RopeGeometry, ta
         target_length: The context that is meant to work [tokens].
     """
     factor = max(1.0, target_length / geometry.original_max_position_embeddings)
-    method = method_from_native({**rope_parameters, "factor": factor}, geometry)
+    said = {**rope_parameters, "factor": factor} if "factor" in rope_parameters else dict(rope_parameters)
+    method = method_from_native(said, geometry)
     assert method is not None, "ropectl wrote the block"
     return method
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ropectl.report.runtimes import runtime_parts
+from ropectl.rope.geometry import describe_rotary_dim
 from ropectl.rope.method import short_spec
 
 #: More pairs than this are thinned out in the table; JSON always has all of them.
@@ -21,12 +22,13 @@ def inspection_parts(record: Mapping[str, Any]) -> list[Text | Table]:
     geometry, reach = record["geometry"], record["reach"]
     trained = geometry["original_max_position_embeddings"]
     num_pairs = len(record["inv_freq"])
+    turning = geometry.get("num_turning") or num_pairs
     critical = record["critical_dimension"]
     facts = [
-        f"rotary_dim {geometry['rotary_dim']}, rope_theta {geometry['rope_theta']:g}, trained length {trained}",
+        f"{describe_rotary_dim(geometry)}, rope_theta {geometry['rope_theta']:g}, trained length {trained}",
         f"method {short_spec(record['method'])}, attention factor {record['attention_factor']:.6f}",
-        f"critical pairs (never a full turn in training): {critical} to {num_pairs - 1}"
-        if critical < num_pairs
+        f"critical pairs (never a full turn in training): {critical} to {turning - 1}"
+        if critical < turning
         else "no critical pairs",
         f"computes up to {'any length' if reach is None else f'{reach} tokens'} with rotations seen in training",
     ]

@@ -8,6 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from ropectl.rope.geometry import describe_rotary_dim
 from ropectl.rope.method import short_spec
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -41,7 +42,7 @@ def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     trained = geometry["original_max_position_embeddings"]
     rows = [
         ("source", str(record["source"]["name"])),
-        ("trained", f"{trained} tokens, rope_theta {geometry['rope_theta']:g}, rotary_dim {geometry['rotary_dim']}"),
+        ("trained", f"{trained} tokens, rope_theta {geometry['rope_theta']:g}, {describe_rotary_dim(geometry)}"),
         ("scaling", f"{short_spec(before['method'])} -> {short_spec(record['method'])}{frozen}"),
         ("meant for", f"{record['target_length']} tokens"),
         ("rope_parameters", ", ".join(f"{key} {_value(value)}" for key, value in block.items())),

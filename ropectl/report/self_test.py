@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from ropectl.rope.geometry import describe_rotary_dim
 from ropectl.rope.method import short_spec
 
 _RELATIONS = {"at most": "<=", "more than": ">"}
@@ -20,7 +21,7 @@ def self_test_parts(record: Mapping[str, Any]) -> list[Text | Table]:
     trained = geometry["original_max_position_embeddings"]
     parts: list[Text | Table] = [
         Text(
-            f"{record['model']}: rotary_dim {geometry['rotary_dim']}, rope_theta {geometry['rope_theta']:g}, L = {trained}"
+            f"{record['model']}: {describe_rotary_dim(geometry)}, rope_theta {geometry['rope_theta']:g}, L = {trained}"
         ),
         Text(f"code {record['function']}"),
         Text(f"pairs: {record['pairing'] or 'not told'}; positions up to {length}; scores relative to |q||k|A²"),

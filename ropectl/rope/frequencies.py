@@ -33,9 +33,15 @@ def base_inv_freq(rotary_dim: int, rope_theta: float) -> tuple[float, ...]:
     return tuple(rope_theta ** (-2.0 * i / rotary_dim) for i in range(rotary_dim // 2))
 
 
+def rebased_inv_freq(geometry: RopeGeometry, rope_theta: float) -> tuple[float, ...]:
+    """Returns the frequencies of a model whose base is another, shape (P,) [radians/token]; what stood still still does."""
+    turning, standing = geometry.turning_pairs, geometry.num_pairs - geometry.turning_pairs
+    return (*base_inv_freq(geometry.rotary_dim, rope_theta)[:turning], *(0.0,) * standing)
+
+
 def trained_inv_freq(geometry: RopeGeometry) -> tuple[float, ...]:
     """Returns the frequencies the model was trained with, shape (P,) [radians/token]."""
-    return base_inv_freq(geometry.rotary_dim, geometry.rope_theta)
+    return rebased_inv_freq(geometry, geometry.rope_theta)
 
 
 def wavelengths(inv_freq: Sequence[float]) -> tuple[float, ...]:
@@ -49,8 +55,17 @@ def rotations(inv_freq: Sequence[float], length: int) -> tuple[float, ...]:
 
 
 def divisors(geometry: RopeGeometry, frequencies: RopeFrequencies) -> tuple[float, ...]:
-    """Returns f_i, by how much each pair is slowed against training, shape (P,)."""
+    """Returns f_i, by how much each pair is slowed against training, shape (P,); 1 for a pair that never turned."""
     pairs = zip(trained_inv_freq(geometry), frequencies.inv_freq, strict=True)
+    return tuple(trained / scaled if scaled else math.inf if trained else 1.0 for trained, scaled in pairs)
+
+
+def whole_table_divisors(geometry: RopeGeometry, frequencies: RopeFrequencies) -> tuple[float, ...]:
+    """Returns the divisors of a table of base b in which all pairs turn, shape (P,); infinite for a pair that stands still.
+
+    For models in which all pairs turn these are the :func:`divisors`.
+    """
+    pairs = zip(base_inv_freq(geometry.rotary_dim, geometry.rope_theta), frequencies.inv_freq, strict=True)
     return tuple(trained / scaled if scaled else math.inf for trained, scaled in pairs)
 
 
@@ -64,11 +79,11 @@ def correction_dim(num_rotations: float, geometry: RopeGeometry) -> float:
 
 
 def critical_dimension(geometry: RopeGeometry) -> int:
-    """Returns the first critical pair, ceil(c(1)) clamped to [0, P]: from it on, pairs never completed a turn in L.
+    """Returns the first critical pair, ceil(c(1)) clamped to [0, k]: from it on, pairs never completed a turn in L.
 
     Scaling Laws of RoPE-based Extrapolation, arXiv 2310.05209.
     """
-    return min(max(math.ceil(correction_dim(1.0, geometry)), 0), geometry.num_pairs)
+    return min(max(math.ceil(correction_dim(1.0, geometry)), 0), geometry.turning_pairs)
 
 
 def clamp_unit(value: float) -> float:
@@ -98,11 +113,11 @@ def reach(geometry: RopeGeometry, frequencies: RopeFrequencies) -> float:
 
     That is the largest n for which no critical pair (one that never completed a turn within L) turns
     further than it did in training: L * min over critical pairs of th_i / inv_freq_i. Infinite where
-    every pair completed a turn, or where the critical pairs stand still.
+    every pair that turned completed a turn, or where the critical pairs stand still.
     """
     length = geometry.original_max_position_embeddings
     turns = rotations(trained_inv_freq(geometry), length)
-    critical = [f for f, r in zip(divisors(geometry, frequencies), turns, strict=True) if r < 1.0]
+    critical = [f for f, r in zip(divisors(geometry, frequencies), turns, strict=True) if 0 < r < 1.0]
     return length * min(critical) * (1 + REACH_TOLERANCE) if critical else math.inf
 
 

@@ -30,7 +30,7 @@ def inspect_rope(
     length = geometry.original_max_position_embeddings
     patch = method.config_patch(geometry, seq_len)
     return {
-        "geometry": vars(geometry),
+        "geometry": geometry.to_json(),
         "method": str(method),
         "seq_len": seq_len,
         "inv_freq": list(frequencies.inv_freq),

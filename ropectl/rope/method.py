@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -11,8 +11,9 @@ from pydantic.fields import FieldInfo
 from typing_extensions import Self
 
 from ropectl.errors import MethodError
-from ropectl.rope.frequencies import RopeFrequencies, divisors
+from ropectl.rope.frequencies import RopeFrequencies, whole_table_divisors
 from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.proportional import SHARE, STOPPING_DIVISOR, proportional_block
 
 #: No published method extends by more; larger numbers only overflow.
 MAX_FACTOR = 1e6
@@ -172,9 +173,15 @@ class ScalingMethod(BaseModel, ABC):
             seq_len: Freeze a length-dependent method at this length [tokens]. Without it such a method
                 takes its native form, which follows the length, or is frozen at its target.
         """
-        if seq_len is not None:
-            return self.frozen_config(geometry, seq_len)
-        return self.native_config(geometry) or self.frozen_config(geometry, self.target_length(geometry))
+        length = self.target_length(geometry) if seq_len is None else seq_len
+        native = self.native_config(geometry) if seq_len is None else None
+        if geometry.num_turning is None:
+            return native or self.frozen_config(geometry, length)
+        for patch in filter(None, (native, self.frozen_config(geometry, length))):
+            block = proportional_block(patch.rope_parameters, geometry)
+            if block is not None:
+                return replace(patch, rope_parameters=block)
+        return universal_config(geometry, self.frequencies(geometry, length), length)
 
     @property
     def label(self) -> str:
@@ -214,10 +221,11 @@ def universal_config(geometry: RopeGeometry, frequencies: RopeFrequencies, lengt
     """Returns the form in which stock transformers can carry any static frequencies.
 
     ``longrope`` with the divisors as both lists. Original and declared length are the same number, so
-    that runtimes which derive an attention factor from their ratio derive 1; the true factor is given.
+    that runtimes which derive an attention factor from their ratio derive 1; the true factor is given. The
+    divisors are those of a table in which all pairs turn, so that a pair that stands still has a very large one.
     """
     length = max(length, geometry.original_max_position_embeddings)
-    factors = list(divisors(geometry, frequencies))
+    factors = [min(divisor, STOPPING_DIVISOR) for divisor in whole_table_divisors(geometry, frequencies)]
     rope_parameters: dict[str, Any] = {
         "rope_type": "longrope",
         "rope_theta": geometry.rope_theta,
@@ -227,6 +235,8 @@ def universal_config(geometry: RopeGeometry, frequencies: RopeFrequencies, lengt
         "original_max_position_embeddings": length,
         "attention_factor": frequencies.attention_factor,
     }
+    if geometry.num_turning is not None:
+        rope_parameters[SHARE] = 1.0  # the share that the model's own block says would shorten this table
     factor = frequencies.attention_factor
     hints = {} if factor == 1.0 else {"short_mscale": factor, "long_mscale": factor}  # all that vLLM and sglang read
     return RopeConfigPatch(rope_parameters, length, hints)

@@ -24,6 +24,7 @@ from ropectl.errors import MethodError
 from ropectl.rope import methods as methods_package
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod, example
+from ropectl.rope.proportional import common_block
 
 ENTRY_POINT_GROUP = "ropectl.methods"
 
@@ -117,8 +118,9 @@ def parse_method(spec: str, factor: float | None = None, geometry: RopeGeometry 
 
 def method_from_native(rope_parameters: dict[str, Any], geometry: RopeGeometry) -> ScalingMethod | None:
     """Returns the method that a stock ``rope_parameters`` block stands for, or None if no method claims it."""
+    block = common_block(rope_parameters)
     for method in all_methods().values():
-        found = method.from_native(rope_parameters, geometry)
+        found = method.from_native(block, geometry)
         if found is not None:
             return found
     return None

@@ -16,6 +16,7 @@ from ropectl.hf.sidecar import frozen_method
 from ropectl.hf.source import ModelSource
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
+from ropectl.rope.methods.none import NoScaling
 from ropectl.runtimes.runtime import CheckpointFacts
 
 #: transformers writes such numbers for tokenizers without a limit.
@@ -66,7 +67,7 @@ def patch_facts(
         layer_type: The layer type that is scaled, where each has its own block.
     """
     target = max(target_length or 0, seq_len or 0, method.target_length(geometry))
-    if method.depends_on_seq_len and method.native_config(geometry) is None:
+    if method.depends_on_seq_len and (geometry.num_turning is not None or method.native_config(geometry) is None):
         seq_len = seq_len or target  # nothing else can be written
     patch = family_patch(method, geometry, config, seq_len)
     written = patched_config(config, patch, layer_type)
@@ -98,6 +99,7 @@ def source_facts(
 
 def llama_config(geometry: RopeGeometry) -> dict[str, Any]:
     """Returns the rotary part of a LLaMA config with this geometry, unscaled."""
+    block = {} if geometry.num_turning is None else NoScaling().config_patch(geometry).rope_parameters
     return {
         "model_type": "llama",
         "hidden_size": geometry.rotary_dim,
@@ -105,6 +107,7 @@ def llama_config(geometry: RopeGeometry) -> dict[str, Any]:
         "head_dim": geometry.rotary_dim,
         "max_position_embeddings": geometry.original_max_position_embeddings,
         "rope_theta": geometry.rope_theta,
+        **({"rope_parameters": block} if block else {}),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ropectl.hf.config_writer import patched_config
 from ropectl.hf.dialects import text_section
-from ropectl.hf.families import name_of
+from ropectl.hf.families import family_of, name_of
 from ropectl.rope.method import RopeConfigPatch, universal_config
 from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES, relative_difference
 from ropectl.runtimes.runtime import CheckpointFacts, RuntimeReading
@@ -34,14 +34,15 @@ def can_start(facts: CheckpointFacts, reading: RuntimeReading) -> bool:
 def candidate_overrides(facts: CheckpointFacts) -> Iterator[dict[str, Any]]:
     """Yields what may be written over the config: the method's own type, then the universal form."""
     patches = []
-    native = facts.method.native_config(facts.geometry)
+    # Where some pairs stand still, the native block is the one that is there already.
+    native = facts.method.native_config(facts.geometry) if facts.geometry.num_turning is None else None
     if native is not None:
         # Length keys say the target, except where the type's formula takes them for L.
         limit = native.max_position_embeddings
         if native.rope_parameters["rope_type"] not in ("linear", "dynamic"):
             limit = max(limit, facts.target_length)
         patches.append(RopeConfigPatch(native.rope_parameters, limit, native.hints))
-    if not facts.method.depends_on_seq_len:
+    if not facts.method.depends_on_seq_len and not family_of(facts.section).no_universal:
         patches.append(universal_config(facts.geometry, facts.meant(facts.target_length), facts.target_length))
     for patch in patches:
         section = text_section(patched_config(facts.config, patch, facts.layer_type))

@@ -22,12 +22,14 @@ from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, gguf_view
 VERSION = "2026"
 
 #: Architecture in the file, where it is not the model type.
-ARCHITECTURES = {"mistral": "llama", "mixtral": "llama", "nemotron-nas": "deci"}
+ARCHITECTURES = {"mistral": "llama", "mixtral": "llama", "nemotron-nas": "deci", "gemma4_text": "gemma4"}
 
 #: Architectures whose converter turns llama3 into ``rope_freqs.weight``.
 CONVERTS_LLAMA3 = ("llama", "exaone", "deci")
 #: Architectures whose converter writes the lists of longrope.
 CONVERTS_LONGROPE = ("phi3", "phimoe", "minicpm", "minicpm3")
+#: Architectures whose converter writes into ``rope_freqs.weight`` which pairs of the full layers turn.
+CONVERTS_PROPORTIONAL = ("gemma4",)
 #: Architectures whose graph reads ``rope_freqs.weight``.
 READS_FACTORS = (
     *("llama", "llama4", "mistral3", "granite", "granitemoe", "exaone", "exaone4", "deci", "minicpm", "minicpm3"),
@@ -75,6 +77,12 @@ def _longrope(view: View, arch: str) -> Table:
     return tables.longrope(view, lambda seq_len: is_long, factor, causes=red)
 
 
+def _proportional(view: View, arch: str) -> Table:
+    if arch not in CONVERTS_PROPORTIONAL:
+        return _unscaled(view, "converts proportional for this architecture with all pairs turning, with a warning")
+    return tables.proportional(view, reads_factor=False)
+
+
 _TYPES: Mapping[str | None, Callable[[View, str], Table]] = {
     "default": lambda view, arch: tables.default(view),
     "linear": lambda view, arch: (
@@ -90,6 +98,7 @@ _TYPES: Mapping[str | None, Callable[[View, str], Table]] = {
     ),
     "yarn": _yarn,
     "longrope": _longrope,
+    "proportional": _proportional,
 }
 
 
@@ -159,6 +168,13 @@ def _linear(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[s
     return ["--rope-scaling linear", f"--rope-scale {patch.rope_parameters['factor']:.10g}", _base_flag(patch)]
 
 
+def _turning(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[str] | None:
+    """Flags for base and factor, which the divisors in the file leave to the pairs that turn."""
+    if arch not in CONVERTS_PROPORTIONAL:
+        return None
+    return _linear(facts, patch, arch) if "factor" in patch.rope_parameters else _base(facts, patch, arch)
+
+
 def _ramp(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[str] | None:
     """Flags for yarn; None where only a ramp that is not rounded would do."""
     block, geometry = patch.rope_parameters, facts.geometry
@@ -195,4 +211,5 @@ _FLAGS: Mapping[str, Callable[[CheckpointFacts, RopeConfigPatch, str], list[str]
     "linear": _linear,
     "yarn": _ramp,
     "llama3": _converted,
+    "proportional": _turning,
 }

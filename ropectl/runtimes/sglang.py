@@ -18,6 +18,9 @@ from ropectl.runtimes.vllm import INTERLEAVED, by_batch, float_linear, mscale_at
 
 VERSION = "0.5.23"
 
+#: Families whose class hands on the share of pairs that turn (``models/gemma4_causal.py``).
+READS_SHARE = ("gemma4", "gemma4_text")
+
 
 def context_length(view: View) -> int:
     """Returns the longest length that the server accepts [tokens]: the factor multiplies unless an original is named."""
@@ -54,7 +57,7 @@ _TYPES: Mapping[str | None, Callable[[View], Table]] = {
     "llama3": tables.llama3,
     "yarn": _yarn,
     "longrope": _longrope,
-    "proportional": lambda view: tables.proportional(view, reads_factor=False, reads_share=False),
+    "proportional": lambda view: tables.proportional(view, False, reads_share=view.model_type in READS_SHARE),
 }
 
 

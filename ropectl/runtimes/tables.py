@@ -15,6 +15,7 @@ from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.methods.ntk import ntk_base
 from ropectl.rope.methods.ntk_by_parts import blend_by_rotations
 from ropectl.rope.methods.yarn import blend_by_index
+from ropectl.rope.proportional import turning_pairs
 from ropectl.runtimes.runtime import Problem
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View
 
@@ -206,7 +207,7 @@ def proportional(view: View, reads_factor: bool, reads_share: bool = True) -> Ta
         reads_share: Whether ``partial_rotary_factor`` of the block is read; without it all pairs rotate.
     """
     share = view.block.get("partial_rotary_factor", 1.0)
-    kept = int((share if reads_share else 1.0) * view.rotary_dim // 2)
+    kept = turning_pairs(view.block if reads_share else {}, view.rotary_dim)
     factor = float(view.block.get("factor", 1.0))
     trained = base_inv_freq(view.rotary_dim, view.theta)
     inv_freq = [th / (factor if reads_factor else 1.0) if i < kept else 0.0 for i, th in enumerate(trained)]

@@ -57,10 +57,11 @@ def logits(model: Any) -> torch.Tensor:
 
 
 def methods(description: RopeDescription) -> list[tuple[Any, int | None]]:
-    """A static method with a native type, and one that has only the universal form."""
+    """Static methods with a native type, and one that has only the universal form."""
     divisors = ":".join(str(1 + pair / 2) for pair in range(description.geometry.num_pairs))
+    native = ["yarn:factor=4"] if description.geometry.num_turning is None else ["pi:factor=4", "ntk:factor=4"]
     return [
-        (parse_method("yarn:factor=4"), None),
+        *((parse_method(spec), None) for spec in native),
         (parse_method(f"longrope:factor=4,long_factor={divisors}"), None),
         (parse_method("dynamic-yarn"), FROZEN_AT),
     ]
@@ -85,7 +86,7 @@ def test_scaled_exactly_and_undone(model_type: str, tmp_path: Path) -> None:
     verify_rope(model, description.method.frequencies(description.geometry), layer_type)
     before, base = copy.deepcopy(model.config.to_dict()), logits(model)
     for method, seq_len in methods(description):
-        if family_of(text_config_values(model)).no_universal and method.name != "yarn":
+        if family_of(text_config_values(model)).no_universal and method.name in ("longrope", "dynamic-yarn"):
             with pytest.raises(MethodError, match="has no config for models of type"):
                 apply_rope(model, method, seq_len=seq_len)
             continue
@@ -191,7 +192,7 @@ def test_layers_without_a_window_rotate_or_do_not(model_type: str) -> None:
     description = describe_rope(config.get_text_config(decoder=True).to_dict())
     base = logits(model)
     try:
-        with apply_rope(model, parse_method("yarn:factor=4"), geometry=description.geometry):
+        with apply_rope(model, parse_method("pi:factor=4"), geometry=description.geometry):
             changed = not torch.equal(logits(model), base)
     except (UnsupportedModelError, PatchError):
         changed = False  # only the layers with a window have a table

@@ -225,7 +225,6 @@ def test_a_base_that_is_nowhere_is_not_invented() -> None:
         ({"rope_scaling": {"rope_type": "su", "factor": 2.0}}, "'su'"),
         ({"model_type": "gptj"}, "gptj.*computes its rotations once"),
         ({"model_type": "zamba2", "use_mem_rope": False}, "use_mem_rope = False"),
-        ({"rope_parameters": {"rope_type": "proportional", "rope_theta": 1e6}}, "only the fastest pairs"),
         ({"max_position_embeddings": None}, "max_position_embeddings"),
     ],
 )

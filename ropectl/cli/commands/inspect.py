@@ -18,7 +18,7 @@ def inspect(
         str | None,
         typer.Option(
             metavar="KEY=VALUE,...",
-            help="Numbers instead of a model: rotary_dim, rope_theta, original_max_position_embeddings.",
+            help="Numbers instead of a model: rotary_dim, rope_theta, original_max_position_embeddings, and num_turning if not all pairs turn.",
         ),
     ] = None,
     seq_len: Annotated[

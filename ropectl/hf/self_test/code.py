@@ -22,6 +22,7 @@ from ropectl.hf.families import NON_TEXT_PARTS
 from ropectl.hf.patch import rotary_module, text_config
 from ropectl.hf.source import ModelSource, load_hint
 from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.methods.none import NoScaling
 
 #: The arguments that an apply function of the stock kind begins with.
 _ARGUMENTS = ["q", "k", "cos", "sin"]
@@ -129,7 +130,7 @@ def llama_config(geometry: RopeGeometry) -> Any:
         num_attention_heads=1,
         head_dim=geometry.rotary_dim,
         max_position_embeddings=geometry.original_max_position_embeddings,
-        rope_parameters={"rope_type": "default", "rope_theta": geometry.rope_theta},
+        rope_parameters=NoScaling().config_patch(geometry).rope_parameters,
     )
 
 

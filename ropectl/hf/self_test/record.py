@@ -104,9 +104,11 @@ def _record(
         checks += [{"method": str(method), "seq_len": frozen, **_json_check(check)} for check in found]
         curves.append(_curve(code, geometry, method, length, frozen, "method"))
     trained = geometry.original_max_position_embeddings
+    # The bound of the base is one for tables in which every pair turns.
+    bounded = sorted({trained, length}) if geometry.num_turning is None else []
     return {
         "model": name,
-        "geometry": vars(geometry),
+        "geometry": geometry.to_json(),
         "target_length": length,
         "function": code.name,
         "pairing": next(iter(pairings)) if len(pairings) == 1 else None,
@@ -114,8 +116,7 @@ def _record(
         "checks": checks,
         "decay": curves,
         "base_bounds": [
-            {"context_length": context, "lowest_base": lowest_base(geometry.rotary_dim, context)}
-            for context in sorted({trained, length})
+            {"context_length": context, "lowest_base": lowest_base(geometry.rotary_dim, context)} for context in bounded
         ],
     }
 

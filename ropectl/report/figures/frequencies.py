@@ -46,7 +46,8 @@ def plot_frequencies(path: Path, model: str, records: Sequence[Mapping[str, Any]
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 3))
         handles = _divisor_panel(upper, shown, len(records[0]["inv_freq"]))
         _wavelength_panel(lower, shown, RopeGeometry(**geometry), target)
-        _mark_critical(upper, lower, records[0]["critical_dimension"], len(records[0]["inv_freq"]))
+        if records[0]["critical_dimension"] < RopeGeometry(**geometry).turning_pairs:
+            _mark_critical(upper, lower, records[0]["critical_dimension"], len(records[0]["inv_freq"]))
         place_legend(figure, handles, "method")
         save_figure(figure, path)
 
@@ -116,8 +117,6 @@ def _line_label(axes: Axes, height: float, text: str, side: str) -> None:
 
 def _mark_critical(upper: Axes, lower: Axes, critical: int, num_pairs: int) -> None:
     """A line before the first critical pair in both panels, named where no curve passes: above the rising ones."""
-    if critical >= num_pairs:
-        return
     for axes in (upper, lower):
         axes.axvline(critical - 0.5, color="#777777", linewidth=1.0, linestyle=(0, (2, 2)))
     has_room = critical > 0.3 * num_pairs

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+from ropectl.rope.geometry import describe_rotary_dim
 from ropectl.rope.method import short_spec
 
 #: Okabe and Ito's palette for all kinds of colour vision, without its yellow, which is too pale for a line.
@@ -62,7 +63,7 @@ def geometry_title(model: str, geometry: dict[str, Any], target: int) -> str:
     trained = geometry["original_max_position_embeddings"]
     name = shorten(model, 48)
     return (
-        f"{name}: rotary_dim {geometry['rotary_dim']}, rope_theta {geometry['rope_theta']:g}, "
+        f"{name}: {describe_rotary_dim(geometry)}, rope_theta {geometry['rope_theta']:g}, "
         f"trained length L = {trained}" + (f", target L' = {target}" if target != trained else "")
     )
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import Self
 
 from ropectl.errors import MethodError
-from ropectl.rope.frequencies import RopeFrequencies, base_inv_freq, reach_tokens
+from ropectl.rope.frequencies import RopeFrequencies, reach_tokens, rebased_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod
 
@@ -49,7 +49,7 @@ class AdjustedBaseFrequency(ScalingMethod):
         return parameters
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
-        return RopeFrequencies(base_inv_freq(geometry.rotary_dim, self.rope_theta))
+        return RopeFrequencies(rebased_inv_freq(geometry, self.rope_theta))
 
     def target_length(self, geometry: RopeGeometry) -> int:
         """The reach of the frequencies: a base by itself names no target."""

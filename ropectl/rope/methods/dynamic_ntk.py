@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 from typing_extensions import Self
 
-from ropectl.rope.frequencies import RopeFrequencies, base_inv_freq
+from ropectl.rope.frequencies import RopeFrequencies, rebased_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import MAX_FACTOR, Reference, RopeConfigPatch, ScalingMethod
 from ropectl.rope.methods.ntk import ntk_base
@@ -33,7 +33,7 @@ class DynamicNtk(ScalingMethod):
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
         scale = self._scale(geometry, seq_len or 0)
-        return RopeFrequencies(base_inv_freq(geometry.rotary_dim, ntk_base(geometry, scale)))
+        return RopeFrequencies(rebased_inv_freq(geometry, ntk_base(geometry, scale)))
 
     def _scale(self, geometry: RopeGeometry, seq_len: int) -> float:
         ratio = seq_len / geometry.original_max_position_embeddings

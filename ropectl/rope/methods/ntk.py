@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from ropectl.errors import MethodError
-from ropectl.rope.frequencies import RopeFrequencies, base_inv_freq
+from ropectl.rope.frequencies import RopeFrequencies, rebased_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
 
 
 def ntk_base(geometry: RopeGeometry, factor: float) -> float:
-    """Returns b * s^(d / (d - 2)).
+    """Returns b * s^(d / (d - 2)), by which the last pair is slowed by s.
+
+    Where only the first k pairs turn, pair k - 1 is the slowest, and the exponent d / (2k - 2).
 
     Raises:
-        MethodError: For d = 2, where there is no second pair to spread the change over.
+        MethodError: Where one pair turns: there is no second one to spread the change over.
     """
     if geometry.rotary_dim == 2:
         raise MethodError("NTK-aware scaling needs a rotary_dim of at least 4; this model has 2.")
-    return float(geometry.rope_theta * factor ** (geometry.rotary_dim / (geometry.rotary_dim - 2)))
+    if geometry.turning_pairs == 1:
+        raise MethodError("NTK-aware scaling needs at least 2 pairs that turn; in this model 1 does.")
+    return float(geometry.rope_theta * factor ** (geometry.rotary_dim / (2 * geometry.turning_pairs - 2)))
 
 
 class NtkAware(ScalingMethod):
@@ -34,7 +38,7 @@ class NtkAware(ScalingMethod):
     factor: float = factor_field()
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
-        return RopeFrequencies(base_inv_freq(geometry.rotary_dim, ntk_base(geometry, self.factor)))
+        return RopeFrequencies(rebased_inv_freq(geometry, ntk_base(geometry, self.factor)))
 
     def native_config(self, geometry: RopeGeometry) -> RopeConfigPatch:
         rope_parameters = {"rope_type": "default", "rope_theta": ntk_base(geometry, self.factor)}
