@@ -131,8 +131,6 @@ def run_self_test(
         typer.Exit: With code 1 if a check failed.
     """
     from ropectl.cli import output
-
-    output.quiet_libraries()
     from ropectl.hf.self_test.record import self_test
     from ropectl.report.self_test import self_test_parts
 

@@ -6,6 +6,7 @@ Read, and compared with the real functions by the tests: 4.44.2, 4.48.3, 4.51.3,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -196,4 +197,9 @@ class Transformers(Runtime):
             notes.append(f"computes something else in {', '.join(bad)}")
         if facts.method.depends_on_seq_len:
             notes.append("the whole batch is rotated for its longest sequence, and cached keys keep older rotations")
-        return NextStep(self.name, f'AutoModelForCausalLM.from_pretrained("{facts.location}")', None, tuple(notes))
+        return NextStep(
+            self.name,
+            f"AutoModelForCausalLM.from_pretrained({json.dumps(facts.location, ensure_ascii=False)})",
+            None,
+            tuple(notes),
+        )
