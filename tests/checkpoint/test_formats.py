@@ -245,7 +245,7 @@ def test_a_wrong_file_is_found_before_it_is_named(checkpoint: Callable[..., Path
 
     folder, original = checkpoint(), api.write_json
 
-    def spoilt(path: Path, value: Any) -> None:
+    def spoilt(path: Path, value: Any, **how: Any) -> None:
         if path.name == "config.json":
             for block in (value["rope_scaling"], value["rope_parameters"]):
                 block["factor"] = 5.0

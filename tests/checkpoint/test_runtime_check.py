@@ -90,8 +90,10 @@ def test_where_the_runtime_looks(patched: Path, ropectl: Run, monkeypatch: pytes
     monkeypatch.setenv("PYTHONPATH", ":".join(sys.path), prepend=":")
     monkeypatch.chdir(patched.parent)
     for model in (patched.name, "builtin:tiny"):
-        code, _, err = ropectl("verify-runtime", model, "--runtime", "vllm", "--python", "./python", "--length", "64")
-        assert code == 0, err
+        _, out, err = ropectl(
+            "verify-runtime", model, "--runtime", "vllm", "--python", "./python", "--length", "64", "--format", "json"
+        )
+        assert out and json.loads(out)["num_tokens"] == 64, err
 
 
 def test_a_python_that_cannot_be_run(patched: Path, ropectl: Run) -> None:

@@ -218,3 +218,9 @@ def test_libraries_are_not_heard(ropectl: Run, tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_self_test_of_layers_with_tables_of_their_own(ropectl: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(GEMMA3))
+    code, _, err = ropectl("inspect", str(tmp_path), "--self-test")
+    assert code == 2 and "full_attention" in err and "one rotary table" in err
