@@ -51,8 +51,13 @@ def command_line() -> list[str]:
     return [Path(sys.argv[0]).name, *sys.argv[1:]]
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any, allow_nan: bool = False) -> None:
     """Writes a JSON file that is either whole or not there.
+
+    Args:
+        path: The file.
+        value: Its content.
+        allow_nan: Keep NaN and Infinity, which are no JSON but stand in files of other programs.
 
     Raises:
         ConfigError: If the folder cannot be written.
@@ -61,7 +66,7 @@ def write_json(path: Path, value: Any) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("w") as file:
-            json.dump(value, file, indent=2, allow_nan=False)
+            json.dump(value, file, indent=2, allow_nan=allow_nan)
             file.write("\n")
             file.flush()
             os.fsync(file.fileno())

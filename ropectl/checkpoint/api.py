@@ -16,11 +16,11 @@ from ropectl.checkpoint.hub import hub_sizes
 from ropectl.checkpoint.material import is_rewritten, source_files, write_weights
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
 from ropectl.checkpoint.settings import PatchSettings
-from ropectl.checkpoint.staging import check_out, clear_leftovers, staged
+from ropectl.checkpoint.staging import check_name, check_out, clear_leftovers, staged
 from ropectl.errors import ConfigError
 from ropectl.hf.loading import LoadOptions
 from ropectl.hf.sidecar import SIDECAR
-from ropectl.hf.source import ModelSource, read_config
+from ropectl.hf.source import ModelSource, read_config, read_object
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import check_writable, command_line, package_versions, write_json
 from ropectl.runtimes import CheckpointFacts, next_steps, read_all
@@ -102,8 +102,9 @@ def _checked_out(settings: PatchSettings, source: ModelSource) -> Path | None:
         raise ConfigError(
             "patch needs a place to write to.", "Type for example: -o patched, or --dry-run to see the plan"
         )
-    clear_leftovers(settings.out)
     place = source.adapter.path if source.adapter is not None else Path(source.location) / (source.gguf_file or "")
+    check_name(settings.out)
+    clear_leftovers(settings.out)
     check_out(settings.out, place if place.exists() else None, settings.overwrite)
     check_writable(settings.out.parent)
     return settings.out
@@ -119,7 +120,8 @@ def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, out: Path, repor
     if not is_rewritten(plan.source, settings.merge):
         files = source_files(plan.source, settings.allow_pickle)
         check_space(out, 0 if settings.link else files.num_bytes)
-    with staged(out) as aside:
+        _tokenizer_config(plan, files.root)  # damage shows here, before anything is copied
+    with staged(out, settings.overwrite) as aside:
         aside.mkdir()
         if files is None:
             reporter.start("loading and saving weights", 0)
@@ -157,10 +159,10 @@ def _write_configs(
     is_fresh = origin == aside  # written a moment ago by transformers
     before = json.loads((origin / "config.json").read_text()) if is_fresh else plan.source.writable_config
     config = plan.config(before, settings.drop_code)
-    write_json(aside / "config.json", config)
+    write_json(aside / "config.json", config, allow_nan=True)  # Mamba's time_step_limit ends at Infinity
     tokenizer = _tokenizer_config(plan, origin)
     if tokenizer:
-        write_json(aside / TOKENIZER_CONFIG, tokenizer)
+        write_json(aside / TOKENIZER_CONFIG, tokenizer, allow_nan=True)
     card = origin / CARD
     if card.is_file() and not is_fresh:
         (aside / CARD).write_bytes(card.read_bytes())
@@ -169,7 +171,7 @@ def _write_configs(
 
 def _tokenizer_config(plan: PatchPlan, origin: Path) -> dict[str, Any]:
     path = origin / TOKENIZER_CONFIG
-    return plan.tokenizer_config(json.loads(path.read_text())) if path.is_file() else {}
+    return plan.tokenizer_config(read_object(path)) if path.is_file() else {}
 
 
 def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter: PatchReporter) -> dict[str, Any]:
@@ -178,7 +180,7 @@ def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter
 
     assert plan.source.adapter is not None
     files = list_files(plan.source.adapter.path, settings.allow_pickle)
-    with staged(out) as aside:
+    with staged(out, settings.overwrite) as aside:
         aside.mkdir()
         _copy(settings, files, aside, reporter)
         for name in (TOKENIZER_CONFIG, CARD):
@@ -192,7 +194,7 @@ def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter
 
 
 def _adapter_step(settings: PatchSettings, plan: PatchPlan) -> dict[str, Any]:
-    base = plan.source.location
+    base = shlex.quote(plan.source.location)
     command = (
         f"ropectl patch {base} --replace -m '{plan.method}' -o base-scaled   # then load the adapter on base-scaled"
     )
@@ -236,7 +238,7 @@ def _describe_files(files: FileList, settings: PatchSettings) -> dict[str, Any]:
 
 def _facts(settings: PatchSettings, plan: PatchPlan, config: Mapping[str, Any], limit: int | None) -> CheckpointFacts:
     """What the runtimes are asked about: the config as it is written."""
-    location = shlex.quote(str(settings.out)) if settings.out is not None else "OUT"
+    location = str(settings.out) if settings.out is not None else "OUT"
     return CheckpointFacts(
         config, plan.geometry, plan.written_method, plan.target_length, location, limit, plan.source.rope.layer_type
     )
@@ -270,5 +272,5 @@ def _record(
 def _write_descriptions(aside: Path, record: Mapping[str, Any]) -> None:
     write_json(aside / SIDECAR, record)
     card = aside / CARD
-    before = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
-    card.write_text(with_section(before, record), encoding="utf-8")
+    before = card.read_bytes().decode("utf-8", "surrogateescape") if card.is_file() else ""
+    card.write_bytes(with_section(before, record).encode("utf-8", "surrogateescape"))

@@ -18,11 +18,13 @@ def with_section(card: str, record: Mapping[str, Any]) -> str:
         card: The text of README.md as it was; empty if there was none.
         record: What ``patch`` reports.
     """
-    section = _section(record)
-    between = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+    end_of_line = "\r\n" if "\r\n" in card else "\n"
+    section = _section(record).replace("\n", end_of_line)
+    between = re.compile(f"{BEGIN}(?:(?!{BEGIN}).)*?{END}", re.DOTALL)  # a marker left alone ends nothing
     if between.search(card):
         return between.sub(lambda _: section, card, count=1)
-    return f"{card.rstrip()}\n\n{section}\n".lstrip() if card else f"{section}\n"
+    gap = 2 * end_of_line
+    return f"{card.rstrip()}{gap}{section}{end_of_line}".lstrip() if card else f"{section}\n"
 
 
 def _section(record: Mapping[str, Any]) -> str:

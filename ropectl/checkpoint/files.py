@@ -99,7 +99,7 @@ def _indexed(root: Path) -> list[str]:
     if not index.is_file():
         return []
     try:
-        return sorted(set(json.loads(index.read_text())["weight_map"].values()))
+        return sorted({str(name) for name in json.loads(index.read_text())["weight_map"].values()})
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise ConfigError(f"{index} cannot be read: {error!r}") from None
 
@@ -112,7 +112,7 @@ def _check_whole(path: Path) -> None:
             (length,) = struct.unpack("<Q", file.read(8))
             header = json.loads(file.read(length)) if length <= min(size, _MAX_HEADER) else None
         assert isinstance(header, dict)
-        ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+        ends = [int(entry["data_offsets"][1]) for name, entry in header.items() if name != "__metadata__"]
     except (struct.error, ValueError, KeyError, TypeError, AssertionError):
         raise ConfigError(f"{path} is not a safetensors file, or is damaged.") from None
     wanted = 8 + length + max(ends, default=0)

@@ -16,6 +16,9 @@ from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import check_writable, command_line, package_versions
 from ropectl.runtimes import NextStep
 
+#: Settings that say how a checkpoint folder is written, and mean nothing for one file.
+_OF_FOLDERS = ("link", "verify_logits", "layers", "dtype", "drop_code", "merge")
+
 #: GGUF files hold float32 numbers (relative).
 FLOAT32 = 1e-6
 
@@ -32,6 +35,11 @@ def patch_gguf_file(settings: PatchSettings) -> tuple[dict[str, Any], tuple[str,
         PatchError: If what was written does not read back as the method; it is removed again.
     """
     assert settings.gguf_patch is not None
+    idle = [name for name in _OF_FOLDERS if getattr(settings, name) != PatchSettings.model_fields[name].default]
+    if idle:
+        raise ConfigError(
+            f"{', '.join(idle)}: said for a checkpoint folder, which --gguf-patch does not write.", "Leave it out."
+        )
     file = read_config(str(settings.gguf_patch))
     if file.gguf_file is None:
         raise ConfigError(f"{settings.gguf_patch} is not a GGUF file.", "Give one: --gguf-patch FILE.gguf")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ropectl.checkpoint.settings import PatchSettings
@@ -102,6 +102,9 @@ def plan_patch(settings: PatchSettings, source: ModelSource) -> PatchPlan:
     patch = family_patch(method, rope.geometry, source.config, seq_len)
     _check_expressible(method, rope.geometry, patch, seq_len)
     target = _target_length(settings, method, rope.geometry, factor, seq_len)
+    if settings.method is None and patch.rope_parameters["rope_type"] == "llama3":
+        target = max(target, rope.max_position_embeddings)  # Llama 3.1 declares 131072, and 8 * 8192 is half of that
+        patch = replace(patch, max_position_embeddings=target)
     notes = [
         *rope.warnings,
         *method_notes(method, rope.geometry, seq_len or rope.geometry.original_max_position_embeddings),
@@ -137,7 +140,12 @@ def _method(settings: PatchSettings, source: ModelSource, factor: float | None) 
             )
         return rope.method
     policy = Policy.compose if settings.compose else Policy.replace if settings.replace else Policy.refuse
-    return choose_method(source.name, rope, settings.method, factor, policy)
+    method = choose_method(source.name, rope, settings.method, factor, policy)
+    if method.name == "none" and factor is not None and factor > 1:
+        raise ConfigError(
+            f"-m none extends nothing, so the factor {factor:g} cannot be met.", "Leave it out, or name another method."
+        )
+    return method
 
 
 def _check_code(settings: PatchSettings, source: ModelSource) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ropectl.checkpoint.plan import PatchPlan
 from ropectl.errors import PatchError
+from ropectl.hf.config_writer import REPLACED_KEYS
 from ropectl.hf.dialects import text_section
 from ropectl.hf.families import family_of, named
 from ropectl.hf.geometry import describe_rope
@@ -26,13 +27,15 @@ def prove_checkpoint(folder: Path, plan: PatchPlan, trust_remote_code: bool = Fa
         PatchError: If the checkpoint computes something else, or the two dialects of its config differ.
     """
     config = json.loads((folder / "config.json").read_text())
-    _compare_dialects(config, plan.source.rope.layer_type)
+    _compare_dialects(config, plan)
     return {"dialects": "equal", **_compare_tables(folder, plan, trust_remote_code)}
 
 
-def _compare_dialects(config: Mapping[str, Any], layer_type: str | None) -> None:
-    """Reads the file as transformers 4 does and as transformers 5 does."""
-    section = text_section(config)
+def _compare_dialects(config: Mapping[str, Any], plan: PatchPlan) -> None:
+    """Reads the file as transformers 4 does and as transformers 5 does; sizes that it leaves to its class are filled in."""
+    section, layer_type = text_section(config), plan.source.rope.layer_type
+    sizes = {key: value for key, value in text_section(plan.source.config).items() if key not in REPLACED_KEYS}
+    section = {**sizes, **section}
     if layer_type is not None and ("rope_scaling" not in section or layer_type != family_of(section).layer_scaling):
         return  # the old dialect has no words for it
     old = {key: value for key, value in section.items() if key != "rope_parameters"}

@@ -7,6 +7,8 @@ returns log-probabilities. What differs is then the runtime's reading of the che
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -59,8 +61,13 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: PatchReporter | Non
     if (source.gguf_file is not None) != probe.reads_gguf:
         wanted = "a .gguf file" if probe.reads_gguf else "a checkpoint folder"
         raise ConfigError(f"{settings.runtime} reads {wanted}; {settings.model} is none.", f"Give {wanted}.")
-    python = settings.python.expanduser()
-    if not python.is_file():
+    if source.adapter is not None:
+        raise ConfigError(
+            f"{settings.model} is an adapter, and the runtime would see its base alone.",
+            f"Merge it first: ropectl patch {shlex.quote(settings.model)} -o merged",
+        )
+    python = settings.python.expanduser().absolute()  # the runtime starts in another folder; links stay, as in venvs
+    if not (python.is_file() and os.access(python, os.X_OK)):
         raise ConfigError(
             f"There is no Python at {settings.python}.", "Give the environment's: --python ENV/bin/python"
         )
@@ -74,7 +81,8 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: PatchReporter | Non
     reporter.start(f"{len(ids)} tokens in transformers", 0)
     ours = _own_logprobs(source, options, ids)
     reporter.start(f"{len(ids)} tokens in {settings.runtime}", 0)
-    location = settings.model if source.gguf_file is None else str(Path(source.location) / source.gguf_file)
+    place = Path(source.location) / (source.gguf_file or "")
+    location = str(place.absolute()) if place.exists() else source.location  # else it is on the hub
     theirs = _run(python, probe.path, location, ids, positions)
     return _record(settings, source, ids, positions, [ours[position - 1] for position in positions], theirs)
 
@@ -122,7 +130,7 @@ def _run(python: Path, script: Path, location: str, ids: list[int], positions: l
     with tempfile.TemporaryDirectory() as scratch:
         task = Path(scratch) / "ids.json"
         task.write_text(json.dumps({"token_ids": ids, "positions": positions}))
-        command = [str(python), str(script), str(Path(location).absolute()), str(task)]
+        command = [str(python), str(script), location, str(task)]
         done = subprocess.run(command, capture_output=True, text=True, cwd=scratch)
     lines = done.stdout.strip().splitlines()
     try:

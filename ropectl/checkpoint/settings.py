@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from ropectl.hf.settings import ModelSettings
 
@@ -25,3 +25,9 @@ class PatchSettings(ModelSettings):
     gguf_patch: Path | None = Field(None, description="an existing GGUF file whose copy is patched")
     overwrite: bool = Field(False, description="replace what stands at out")
     dry_run: bool = Field(False, description="show the plan, write nothing")
+
+    @field_validator("out", "gguf_patch")
+    @classmethod
+    def _in_home(cls, path: Path | None) -> Path | None:
+        """A shell leaves ``~`` alone in ``--out=~/x``, and so does YAML."""
+        return path.expanduser() if path is not None else None

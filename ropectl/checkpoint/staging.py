@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shutil
@@ -10,6 +11,25 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ropectl.errors import ConfigError
+
+
+def check_name(out: Path) -> None:
+    """Checks that a file system takes the name, and that of the place beside it that is written first.
+
+    Raises:
+        ConfigError: If it is too long, or otherwise impossible.
+    """
+    try:
+        os.lstat(_beside(out.absolute(), "tmp"))
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # the usual case, and one that has a message of its own
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"--out {out} is not possible: {reason}.", "Choose another name.") from None
+
+
+def _beside(out: Path, kind: str) -> Path:
+    return out.with_name(f".{out.name}.{os.getpid()}.{kind}")
 
 
 def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
@@ -40,19 +60,24 @@ def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
 
 
 @contextmanager
-def staged(out: Path) -> Iterator[Path]:
+def staged(out: Path, overwrite: bool) -> Iterator[Path]:
     """Yields a path beside ``out`` to write to; renamed to ``out`` at the end, removed after any failure.
 
     What stood at ``out`` is moved away only once the new result is whole. Left-overs of a killed run
     under the same name are removed.
+
+    Raises:
+        ConfigError: If meanwhile another run has put its result there, and replacing it was not asked for.
     """
     out = out.absolute()
     out.parent.mkdir(parents=True, exist_ok=True)
     clear_leftovers(out)
-    aside, old = (out.with_name(f".{out.name}.{os.getpid()}.{kind}") for kind in ("tmp", "old"))
+    aside, old = (_beside(out, kind) for kind in ("tmp", "old"))
     try:
         yield aside
         if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+            if not overwrite:
+                raise ConfigError(f"{out} has come to exist meanwhile.", "To replace it: --overwrite")
             out.rename(old)
         try:
             aside.rename(out)
@@ -77,7 +102,7 @@ def _remove(path: Path) -> None:
 def clear_leftovers(out: Path) -> None:
     """Removes what killed runs left beside ``out``; puts back what one had moved away and not yet replaced."""
     pattern = re.compile(re.escape(f".{out.name}.") + r"(\d+)\.(tmp|old)")
-    for path in sorted(out.absolute().parent.glob(f".{out.name}.*")):
+    for path in sorted(out.absolute().parent.glob(f".{glob.escape(out.name)}.*")):
         match = pattern.fullmatch(path.name)
         if match is None or _is_alive(int(match[1])):
             continue

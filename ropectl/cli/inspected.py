@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ropectl.errors import MethodError
+from ropectl.errors import MethodError, UnsupportedModelError
 from ropectl.evaluate.config import ModelConfig
 from ropectl.evaluate.setup import Setup
 from ropectl.hf.family_patch import family_patch
@@ -146,6 +146,12 @@ class Inspected:
         """Returns the code that rotates queries and keys: the model's own, or that of a LLaMA with these numbers."""
         from ropectl.hf.self_test import code
 
+        if self.setup is not None and self.setup.source.rope.layer_types:
+            types = ", ".join(self.setup.source.rope.layer_types)
+            raise UnsupportedModelError(
+                f"--self-test checks a model with one rotary table; {self.name} has one for each of {types}.",
+                "Without --self-test, inspect shows each: --layers TYPE",
+            )
         trust = self.settings.trust_remote_code
         config = code.source_config(self.setup.source, trust) if self.setup else code.llama_config(self.geometry)
         return code.rotary_code(config, trust)
@@ -160,8 +166,6 @@ def run_self_test(
         typer.Exit: With code 1 if a check failed.
     """
     from ropectl.cli import output
-
-    output.quiet_libraries()
     from ropectl.hf.self_test.record import self_test
     from ropectl.report.self_test import self_test_parts
 

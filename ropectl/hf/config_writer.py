@@ -18,7 +18,7 @@ from ropectl.hf.layers import choose_layer_type, layer_blocks
 from ropectl.rope.method import RopeConfigPatch
 
 #: Keys that hold the scaling, in one dialect or the other.
-_REPLACED_KEYS = ("rope_parameters", "rope_scaling", "rope_theta", "original_max_position_embeddings")
+REPLACED_KEYS = ("rope_parameters", "rope_scaling", "rope_theta", "original_max_position_embeddings")
 
 
 def merge_block(current: Mapping[str, Any], patch: RopeConfigPatch) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def repair_head_dim(section: dict[str, Any]) -> None:
 def _write_flat(section: dict[str, Any], patch: RopeConfigPatch) -> None:
     block = merge_block(section.get("rope_scaling") or section.get("rope_parameters") or {}, patch)
     theta_key = family_of(section).theta_key
-    for key in (*_REPLACED_KEYS, theta_key):
+    for key in (*REPLACED_KEYS, theta_key):
         section.pop(key, None)
     section["rope_parameters"] = block
     section[theta_key] = section["rope_theta"] = block["rope_theta"]
@@ -101,7 +101,7 @@ def _write_nested(
     parameters = merge_parameters(current, patch, chosen)
     family = family_of(section)
     if family.layer_theta_keys:
-        for key in (*_REPLACED_KEYS, *family.layer_theta_keys.values()):
+        for key in (*REPLACED_KEYS, *family.layer_theta_keys.values()):
             section.pop(key, None)
         section |= _layers_of_v4(section, parameters)
     section["rope_parameters"] = parameters

@@ -6,6 +6,7 @@ at most. What a file really says has to be looked at before.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -186,6 +187,11 @@ def _check_type(key: str, value: Any, kind: type | None) -> None:
             list: "a list of numbers",
         }[kind]
         raise ConfigError(f"The config's {key} is {value!r}, not {word}.", "Mend config.json.")
+    if kind in (int, float) and value is not None and not abs(value) <= sys.float_info.max:
+        is_whole = isinstance(value, int)  # a whole number without end has too many digits to print
+        raise ConfigError(
+            f"The config's {key} is {'too large' if is_whole else value}: it must be finite.", "Mend config.json."
+        )
     if kind is list:
         for item in value or ():
             _check_type(key, item, float)

@@ -22,6 +22,15 @@ from ropectl.rope.registry import method_from_native, parse_method
 
 SIDECAR = "ropectl.json"
 
+#: What is read without a default, and what it has to be for anything to be made of it.
+_TYPES = {
+    "method": str,
+    "geometry": dict,
+    "rope_parameters": dict,
+    "max_position_embeddings": int,
+    "target_length": int,
+}
+
 
 @dataclass(frozen=True)
 class Sidecar:
@@ -53,6 +62,7 @@ class Sidecar:
         """Returns whether a config still says what this sidecar says, whatever else it says beside."""
         said = {**block, "rope_theta": rope.geometry.rope_theta, "rope_type": scaling_type(block)}
         same = all(said.get(key) == value for key, value in self.rope_parameters.items())
+        same = same and self.geometry.rotary_dim == rope.geometry.rotary_dim
         return same and self.max_position_embeddings == rope.max_position_embeddings
 
 
@@ -66,10 +76,13 @@ def read_sidecar(path: Path) -> Sidecar | None:
         return None
     try:
         content = json.loads(path.read_text())
+        for name, kind in _TYPES.items():
+            if not isinstance(content[name], kind):
+                raise TypeError(f"{name} is {content[name]!r}")
         geometry = RopeGeometry(**content["geometry"])
         values = {name: content[name] for name in Sidecar.__dataclass_fields__ if name in content}
         return Sidecar(**{**values, "geometry": geometry})
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
         raise ConfigError(
             f"{path} is not a description that ropectl wrote: {error}", "Remove it, and say the trained length instead."
         ) from None

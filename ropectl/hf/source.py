@@ -118,9 +118,9 @@ def read_config(
     elif path.is_dir():
         location = str(path)
         config = _json_config(path / "config.json")
-    elif path.exists() or name.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(name):
+    elif path.exists() or name.startswith((".", "/", "~")) or path.suffix == ".gguf" or not _HUB_ID.fullmatch(name):
         raise ConfigError(
-            f"There is no model folder {name!r}.",
+            f"There is no {'GGUF file' if path.suffix == '.gguf' else 'model folder'} {name!r}.",
             "Give a folder with a config.json, a .gguf file, a hub id such as org/name, or builtin:tiny.",
         )
     else:
@@ -138,7 +138,7 @@ def read_config(
         config = _with_class_defaults(location, config, revision, trust_remote_code)
     rope = describe_rope(config, original_length, layers)
     if not says_length and original_length is None:
-        length = rope.geometry.original_max_position_embeddings
+        length = rope.max_position_embeddings
         note = f"The config does not say max_position_embeddings: {length} is the default of its class. Another: --original-length N"
         rope = replace(rope, warnings=(*rope.warnings, note))
     if gguf_file is None and original_length is None:
@@ -185,16 +185,27 @@ def _adapter_source(
     return replace(base, name=name, rope=rope, adapter=Adapter(path, base.rope, is_described))
 
 
+def read_object(path: Path) -> dict[str, Any]:
+    """Returns the content of a JSON file.
+
+    Raises:
+        ConfigError: If it cannot be read, or is no JSON object.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except ValueError as error:
+        raise ConfigError(f"{path} is not valid JSON: {error}", "Mend it; it has to be UTF-8 without a BOM.") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} is not a JSON object.")
+    return content
+
+
 def _json_config(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ConfigError(f"{path.parent} has no config.json.", "Give the folder of a Hugging Face checkpoint.")
-    try:
-        config = json.loads(path.read_text())
-    except ValueError as error:
-        raise ConfigError(f"{path} is not valid JSON: {error}") from None
-    if not isinstance(config, dict):
-        raise ConfigError(f"{path} is not a JSON object.")
-    return config
+    return read_object(path)
 
 
 def _hub_config(name: str, revision: str | None) -> tuple[dict[str, Any], str]:

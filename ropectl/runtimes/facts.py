@@ -33,7 +33,7 @@ def config_facts(config: Mapping[str, Any], rope: RopeDescription, location: str
     Args:
         config: The content of ``config.json``.
         rope: What it says, by :func:`ropectl.hf.geometry.describe_rope`.
-        location: What a person types for the checkpoint.
+        location: Where the checkpoint is: a folder or a hub id.
     """
     geometry, method = rope.geometry, rope.method
     target = max(rope.max_position_embeddings, method.target_length(geometry))
@@ -61,7 +61,7 @@ def patch_facts(
         config: The content of ``config.json`` before the patch.
         geometry: What the model was trained with.
         method: The method.
-        location: What a person types for the checkpoint.
+        location: Where the checkpoint is: a folder or a hub id.
         seq_len: The length at which a length-dependent method is frozen [tokens].
         target_length: The context that is meant to work; by default what the method aims at [tokens].
         layer_type: The layer type that is scaled, where each has its own block.
@@ -87,12 +87,13 @@ def source_facts(
         seq_len: The length at which a length-dependent method is frozen [tokens].
         target_length: The context that was asked for [tokens].
     """
-    config = _with_length(source.writable_config, source.rope.max_position_embeddings)
     if method is not None:
+        config = _with_length(source.writable_config, source.rope.max_position_embeddings)
         geometry, layer_type = source.rope.geometry, source.rope.layer_type
         return patch_facts(config, geometry, method, source.name, seq_len, target_length, layer_type)
     if source.gguf_file is not None:
         return None
+    config = _with_length(source.file_config, source.rope.max_position_embeddings)
     facts = config_facts(config, source.rope, source.name)
     return replace(facts, tokenizer_max_length=tokenizer_limit(_tokenizer_config(source.location)))
 

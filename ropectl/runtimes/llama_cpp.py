@@ -140,7 +140,7 @@ class LlamaCpp(Runtime):
                 f"writes rope_freqs.weight into a copy of the GGUF; then: llama-server -m COPY -c {facts.target_length}"
             )
             return NextStep(
-                self.name, f"ropectl patch {facts.location} --gguf-patch FILE.gguf -o COPY.gguf", None, (note,)
+                self.name, f"ropectl patch {facts.shell_location} --gguf-patch FILE.gguf -o COPY.gguf", None, (note,)
             )
         why = f"the graph of architecture {arch} reads no rope_freqs.weight, and no flag says these frequencies"
         return NextStep(self.name, None, why)
@@ -150,7 +150,7 @@ def _command(facts: CheckpointFacts, flags: list[str], notes: tuple[str, ...] = 
     arch, target = architecture(facts), facts.target_length
     if int(named(facts.section, "max_position_embeddings") or 0) < target:
         flags = [*flags, f"--override-kv {arch}.context_length=int:{target}"]
-    convert = f"python convert_hf_to_gguf.py {facts.location} --outfile model.gguf"
+    convert = f"python convert_hf_to_gguf.py {facts.shell_location} --outfile model.gguf"
     return NextStep(
         "llama.cpp", f"{convert} && {' '.join(['llama-server -m model.gguf', f'-c {target}', *flags])}", None, notes
     )

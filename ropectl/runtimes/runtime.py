@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ class CheckpointFacts:
         method: What the config's author meant. For a length-dependent method that the config carries frozen
             at one length, that is the frozen table, not the method it came from.
         target_length: The context that is meant to work [tokens].
-        location: What a person types for the checkpoint: a folder or a hub id.
+        location: Where the checkpoint is: a folder or a hub id.
         tokenizer_max_length: ``model_max_length`` of the tokenizer, where it is a real limit [tokens].
         layer_type: For a config with one block per layer type: the block that is scaled.
     """
@@ -41,6 +42,11 @@ class CheckpointFacts:
     def section(self) -> Mapping[str, Any]:
         """The part of the config that describes the text model."""
         return text_section(self.config)
+
+    @property
+    def shell_location(self) -> str:
+        """Where the checkpoint is, as one word of a shell command."""
+        return shlex.quote(self.location)
 
     @property
     def model_type(self) -> str:

@@ -87,7 +87,9 @@ class Sglang(Runtime):
             return context_length(v5_view(changed)) >= facts.target_length
 
         reading = self._read(facts)
-        command = f"python -m sglang.launch_server --model-path {facts.location} --context-length {facts.target_length}"
+        command = (
+            f"python -m sglang.launch_server --model-path {facts.shell_location} --context-length {facts.target_length}"
+        )
         notes = tuple(line.text for line in reading.problems if line.code == "static-per-server")
         if can_start(facts, reading) and reaches(facts):
             return NextStep(self.name, command, None, notes)

@@ -6,6 +6,7 @@ Read, and compared with the real functions by the tests: 4.44.2, 4.48.3, 4.51.3,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -196,7 +197,8 @@ class Transformers(Runtime):
             notes.append(f"computes something else in {', '.join(bad)}")
         if facts.method.depends_on_seq_len:
             notes.append("the whole batch is rotated for its longest sequence, and cached keys keep older rotations")
-        return NextStep(self.name, f'{_class(facts)}.from_pretrained("{facts.location}")', None, tuple(notes))
+        location = json.dumps(facts.location, ensure_ascii=False)
+        return NextStep(self.name, f"{_class(facts)}.from_pretrained({location})", None, tuple(notes))
 
 
 def _class(facts: CheckpointFacts) -> str:

@@ -140,7 +140,8 @@ def gguf_view(facts: CheckpointFacts) -> View:
     found = hparams["rope_parameters"] if "rope_parameters" in hparams else hparams.get("rope_scaling")
     block = dict(_layer_block(found or {}, facts.layer_type))
     rope_type = block.get("rope_type", block.get("type")) or "default"
-    theta = block.get("rope_theta", hparams.get("rope_theta")) or FALLBACK_THETA
+    # The converter reads config.json through transformers, which fills in the base of the model's class.
+    theta = block.get("rope_theta", hparams.get("rope_theta")) or DEFAULT_THETA_V5.get(facts.model_type, FALLBACK_THETA)
     if block.get(ORIGINAL) is None and hparams.get(ORIGINAL) is not None:
         block[ORIGINAL] = hparams[ORIGINAL]
     causes = []

@@ -207,7 +207,7 @@ class Vllm(Runtime):
             return min(derived_length(view, NEW), table_rows(view, NEW)) >= facts.target_length
 
         reading = reader(facts)
-        command = f"vllm serve {facts.location} --max-model-len {facts.target_length}"
+        command = f"vllm serve {facts.shell_location} --max-model-len {facts.target_length}"
         notes = tuple(line.text for line in reading.problems if line.code == "static-per-server")
         if can_start(facts, reading) and reaches(facts):
             return NextStep(self.name, command, None, notes)

@@ -19,6 +19,7 @@ import pytest
 from ropectl.checkpoint import files as files_module
 from ropectl.checkpoint.api import SilentPatchReporter, patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
+from ropectl.checkpoint.staging import staged
 from ropectl.errors import ConfigError, RopectlError
 from tests.conftest import make_model
 
@@ -283,3 +284,89 @@ def test_killed_between_two_renames(checkpoint: Checkpoint, tmp_path: Path) -> N
     with pytest.raises(ConfigError, match="exists already"):
         patch_checkpoint(settings(folder, out, method="pi"))
     assert digest(out) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"{bad", "not valid JSON"), (b"[1]", "not a JSON object"), (b"\xff\xfe", "not valid JSON")],
+)
+def test_a_damaged_tokenizer_config_is_found_before_the_copy(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, words: str
+) -> None:
+    """Weights may be 140 GB: what stops the patch is said before they are copied."""
+    folder = checkpoint()
+    (folder / "tokenizer_config.json").write_bytes(content)
+    monkeypatch.setattr("ropectl.checkpoint.api.copy_files", lambda *_: pytest.fail("copied first"))
+    with pytest.raises(ConfigError, match=words):
+        patch_checkpoint(settings(folder, tmp_path / "out"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint"]
+
+
+def test_numbers_that_are_no_json_are_kept(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    """Configs of Mamba hybrids say Infinity; a patch is not the place to refuse what it does not touch."""
+    folder = checkpoint(time_step_limit=[0.0, float("inf")])
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model_max_length": float("inf")}))
+    patch_checkpoint(settings(folder, tmp_path / "out"))
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["time_step_limit"] == [0.0, float("inf")]
+    assert json.loads((tmp_path / "out" / path.name).read_text())["model_max_length"] == float("inf")
+
+
+@pytest.mark.parametrize("card", [b"# caf\xe9 \xff\n", b"---\r\nlicense: mit\r\n---\r\ntext\r\n", b"no newline"])
+def test_the_bytes_of_a_card_are_kept(checkpoint: Checkpoint, tmp_path: Path, card: bytes) -> None:
+    folder = checkpoint()
+    (folder / "README.md").write_bytes(card)
+    patch_checkpoint(settings(folder, tmp_path / "out"))
+    written = (tmp_path / "out" / "README.md").read_bytes()
+    assert written.startswith(card.rstrip())
+    assert written.count(b"\r\n") == (written.count(b"\n") if b"\r\n" in card else 0), "one kind of line ends"
+
+
+def test_a_marker_left_alone_in_a_card_takes_no_text_with_it(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder = checkpoint()
+    (folder / "README.md").write_text("<!-- ropectl:begin -->\nkeep me\n")
+    patch_checkpoint(settings(folder, tmp_path / "one"))
+    patch_checkpoint(settings(tmp_path / "one", tmp_path / "two", method="pi", replace=True))
+    text = (tmp_path / "two" / "README.md").read_text()
+    assert "keep me" in text and text.count("## Context extension") == 1 and "yarn" not in text
+
+
+def test_names_that_a_file_system_refuses(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    """The folder is written beside under a longer name, which counts too."""
+    folder = checkpoint()
+    for name in ("x" * 300, "x" * 250):
+        with pytest.raises(ConfigError, match="too long"):
+            patch_checkpoint(settings(folder, tmp_path / name))
+
+
+def test_left_overs_of_names_with_brackets_are_removed(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    left = tmp_path / ".m[1].4194304.tmp"  # above the largest pid
+    left.mkdir()
+    patch_checkpoint(settings(checkpoint(), tmp_path / "m[1]"))
+    assert not left.exists() and (tmp_path / "m[1]" / "config.json").is_file()
+
+
+def test_home_is_meant_by_a_tilde(checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shells leave it alone in --out=~/x, YAML everywhere."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    patch_checkpoint(settings(checkpoint(), Path("~/out")))
+    assert (tmp_path / "home" / "out" / "config.json").is_file() and not (tmp_path / "~").exists()
+
+
+def test_a_result_that_came_to_exist_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    """Two runs at once to one place: the second to end says so."""
+    out = tmp_path / "out"
+    with pytest.raises(ConfigError, match="come to exist meanwhile"), staged(out, overwrite=False) as aside:
+        aside.mkdir()
+        out.mkdir()
+        (out / "config.json").write_text("the other's")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (out / "config.json").read_text() == "the other's"
+
+
+def test_an_index_that_names_no_files(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder = checkpoint()
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": 5}}')
+    with pytest.raises(ConfigError, match="names 5, which is not there"):
+        patch_checkpoint(settings(folder, tmp_path / "out"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from ropectl.checkpoint.api import patch_checkpoint
@@ -245,7 +245,7 @@ def test_a_wrong_file_is_found_before_it_is_named(checkpoint: Callable[..., Path
 
     folder, original = checkpoint(), api.write_json
 
-    def spoilt(path: Path, value: Any) -> None:
+    def spoilt(path: Path, value: Any, **how: Any) -> None:
         if path.name == "config.json":
             for block in (value["rope_scaling"], value["rope_parameters"]):
                 block["factor"] = 5.0
@@ -279,3 +279,17 @@ def test_wrong_logits_are_found(checkpoint: Callable[..., Path], tmp_path: Path)
         with pytest.raises(PatchError, match="other logits"):
             patch_checkpoint(settings)
     assert not (tmp_path / "out").exists()
+
+
+def test_sizes_that_a_file_leaves_to_its_class(tmp_path: Path) -> None:
+    """Gemma 3 as on the hub does not say how many heads it has; the proof reads both dialects all the same."""
+    text = {"model_type": "gemma3_text", "hidden_size": 64, "num_hidden_layers": 6, "intermediate_size": 64}
+    config = {"model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"]}
+    text |= {"rope_scaling": {"rope_type": "linear", "factor": 8.0}, "sliding_window": 1024}
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "config.json").write_text(json.dumps({**config, "text_config": text}))
+    save_file({"weight": torch.zeros(1)}, tmp_path / "source" / "model.safetensors")
+    record = patch_checkpoint(
+        PatchSettings(model=str(tmp_path / "source"), method="yarn", factor=8, replace=True, out=tmp_path / "out")
+    )
+    assert record["verified"]["dialects"] == "equal" and record["max_position_embeddings"] == 131_072

@@ -171,3 +171,11 @@ def test_another_models_file_is_refused(ropectl: Run, gguf_file: Path, tmp_path:
     ]
     code, _, err = ropectl(*command)
     assert code == 2 and "not the same model" in err
+
+
+def test_settings_of_folders_are_refused_for_files(ropectl: Run, gguf_file: Path) -> None:
+    for option in ("--link", "--verify-logits", "--no-merge", "--drop-code"):
+        code, _, err = ropectl(
+            "patch", "--gguf-patch", str(gguf_file), "-m", "pi", "--factor", "2", "--dry-run", option
+        )
+        assert code == 2 and "--gguf-patch does not write" in err

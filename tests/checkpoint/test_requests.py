@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -256,3 +258,54 @@ def test_hub_repositories(checkpoint: Checkpoint, tmp_path: Path, monkeypatch: p
     assert record["source"] == {"name": "org/model", "revision": "main", "commit": folder.name}
     assert asked[0][:2] == ("org/model", folder.name) and "*.bin" in (asked[0][2] or [])
     assert not (tmp_path / "out" / "pytorch_model.bin").exists()
+
+
+def test_commands_for_a_place_with_a_space_can_be_copied(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    """A shell needs other quotes than Python."""
+    place = str(tmp_path / "my model's")
+    steps = {
+        step["runtime"]: step["command"]
+        for step in patch(checkpoint(), method="yarn", factor=4, out=place)["next_steps"]
+    }
+    assert ast.literal_eval(steps["transformers"].partition("from_pretrained(")[2].removesuffix(")")) == place
+    for runtime in ("vllm", "sglang", "llama.cpp"):
+        assert place in shlex.split(steps[runtime]), steps[runtime]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"method": 5}, {"method": None}, {"rope_parameters": []}, {"geometry": {"rotary_dim": 31}}, {"target_length": "x"},
+    ],
+)  # fmt: skip
+def test_a_damaged_sidecar_is_named(checkpoint: Checkpoint, tmp_path: Path, damage: dict[str, Any]) -> None:
+    patch(checkpoint(), method="pi", factor=4, out=tmp_path / "out", dry_run=False)
+    path = tmp_path / "out" / "ropectl.json"
+    content = json.loads(path.read_text())
+    geometry = {**content["geometry"], **(damage.get("geometry") or {})}
+    path.write_text(json.dumps({**content, **damage, "geometry": geometry}))
+    with pytest.raises(ConfigError, match="is not a description that ropectl wrote"):
+        read_config(str(tmp_path / "out"))
+
+
+def test_a_sidecar_of_another_model_is_left_out_of_account(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    patch(checkpoint(), method="pi", factor=4, out=tmp_path / "out", dry_run=False)
+    path = tmp_path / "out" / "ropectl.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "geometry": {**content["geometry"], "rotary_dim": 64}}))
+    rope = read_config(str(tmp_path / "out")).rope
+    assert rope.geometry.rotary_dim == 16 and "describes another scaling" in rope.warnings[-1]
+
+
+def test_a_factor_for_no_scaling_is_refused(checkpoint: Checkpoint) -> None:
+    with pytest.raises(ConfigError, match="none extends nothing"):
+        patch(checkpoint(), method="none", factor=4)
+
+
+def test_what_is_kept_keeps_its_declared_length(checkpoint: Checkpoint) -> None:
+    """Llama 3.1 declares twice what its factor makes of the trained length; no formula reads that."""
+    block = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    block["original_max_position_embeddings"] = 8192
+    record = patch(checkpoint(rope_parameters=block, max_position_embeddings=131_072))
+    assert record["max_position_embeddings"] == record["target_length"] == 131_072
+    assert record["rope_parameters"]["factor"] == 8.0

@@ -82,3 +82,22 @@ def test_what_cannot_work_is_said(patched: Path, ropectl: Run, monkeypatch: pyte
     monkeypatch.setenv("STAND_IN_FAILS", "1")
     code, _, err = ropectl(*arguments(patched, "--length", "64"))
     assert code == 1 and "no such kernel" in err and "Traceback" not in err
+
+
+def test_where_the_runtime_looks(patched: Path, ropectl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts in another folder, so relative places are no longer what they were; and it knows no built-in model."""
+    (patched.parent / "python").symlink_to(sys.executable)
+    monkeypatch.setenv("PYTHONPATH", ":".join(sys.path), prepend=":")
+    monkeypatch.chdir(patched.parent)
+    for model in (patched.name, "builtin:tiny"):
+        _, out, err = ropectl(
+            "verify-runtime", model, "--runtime", "vllm", "--python", "./python", "--length", "64", "--format", "json"
+        )
+        assert out and json.loads(out)["num_tokens"] == 64, err
+
+
+def test_a_python_that_cannot_be_run(patched: Path, ropectl: Run) -> None:
+    code, _, err = ropectl(
+        "verify-runtime", str(patched), "--runtime", "vllm", "--python", str(patched / "config.json")
+    )
+    assert code == 2 and "There is no Python at" in err

@@ -56,6 +56,8 @@ CASES = [
         ["inspect", "--geometry", "rotary_dim=100000000,rope_theta=1e4,original_max_position_embeddings=4096"],
         ["rotary_dim", "65536"],
     ),
+    (["inspect", "missing.gguf"], ["no GGUF file", "missing.gguf"]),
+    (["patch", "--gguf-patch", "missing.gguf", "-m", "pi", "--factor", "2"], ["no GGUF file", "missing.gguf"]),
     (["methods", "yrn"], ["yrn", "yarn"]),
 ]
 
@@ -120,6 +122,10 @@ SCALED = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings"
         ({"rope_scaling": [1]}, ["rope_scaling", "[1]"]),
         ({"rope_parameters": "yarn"}, ["rope_parameters", "'yarn'"]),
         ({"rope_theta": [1]}, ["rope_theta", "[1]"]),
+        ({"max_position_embeddings": 10**400}, ["max_position_embeddings", "too large"]),
+        ({"max_position_embeddings": float("nan")}, ["max_position_embeddings", "nan"]),
+        ({"max_position_embeddings": float("inf")}, ["max_position_embeddings", "inf"]),
+        ({"rope_theta": 10**400}, ["rope_theta", "too large"]),
         ({"rope_theta": "10000"}, ["rope_theta", "'10000'", "number"]),
         ({"head_dim": "16"}, ["head_dim", "'16'"]),
         ({"head_dim": 16.0}, ["head_dim", "16.0"]),
@@ -178,3 +184,43 @@ def test_debug_shows_the_traceback(ropectl: Run, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("ROPECTL_DEBUG", "1")
     with pytest.raises(MethodError):
         ropectl("methods", "yrn")
+
+
+def test_a_length_from_the_class_is_not_the_one_derived_from_it(ropectl: Run, tmp_path: Path) -> None:
+    """Gemma 3 as on the hub: 131072 is the default, 16384 is what a factor of 8 leaves of it."""
+    (tmp_path / "config.json").write_text(json.dumps(GEMMA3))
+    _, out, _ = ropectl("inspect", str(tmp_path))
+    assert "131072 is the default of its class" in " ".join(out.split())
+
+
+#: A multimodal config that leaves nearly everything to its class.
+GEMMA3 = {
+    "model_type": "gemma3",
+    "text_config": {
+        "model_type": "gemma3_text",
+        "hidden_size": 2560,
+        "num_hidden_layers": 6,
+        "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+        "sliding_window": 1024,
+    },
+}
+
+
+def test_libraries_are_not_heard(ropectl: Run, tmp_path: Path) -> None:
+    """G06: transformers has opinions on how longrope is written."""
+    factors = [1.0] * 48
+    block = {"type": "longrope", "short_factor": factors, "long_factor": factors}
+    lengths = {"max_position_embeddings": 131072, "original_max_position_embeddings": 4096}
+    config = {"model_type": "phi3", "rope_scaling": block, "rope_theta": 1e4, "pad_token_id": 0, **lengths}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    script = (
+        f"import sys; sys.argv = ['ropectl', 'inspect', {str(tmp_path)!r}]; from ropectl.cli.app import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_self_test_of_layers_with_tables_of_their_own(ropectl: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(GEMMA3))
+    code, _, err = ropectl("inspect", str(tmp_path), "--self-test")
+    assert code == 2 and "full_attention" in err and "one rotary table" in err

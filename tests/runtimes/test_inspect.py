@@ -53,3 +53,13 @@ def test_needs_neither_torch_nor_transformers(tmp_path: Path) -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "llama.cpp" in result.stdout and result.stdout.strip().endswith("0 []")
+
+
+def test_keys_that_a_file_leaves_to_its_class_are_not_read_for_it(ropectl: Run, tmp_path: Path) -> None:
+    """Gemma 3 as on the hub says ``rope_scaling``, which transformers 4 reads; and no base, which is the class's."""
+    text = {"model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 6, "sliding_window": 1024}
+    text["rope_scaling"] = {"rope_type": "linear", "factor": 8.0}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gemma3", "text_config": text}))
+    _, out, _ = ropectl("inspect", str(tmp_path), "--format", "json")
+    for entry in json.loads(out)["runtimes"]:
+        assert entry["rope_type"] == "linear" and entry["max_deviation"] < 1e-9, entry

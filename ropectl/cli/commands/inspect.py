@@ -50,6 +50,7 @@ def inspect(
     from ropectl.rope.inspection import inspect_rope
     from ropectl.runtimes import read_all
 
+    output.quiet_libraries()
     if geometry is not None and (model is not None or original_length is not None or layers is not None):
         raise ConfigError(
             "--geometry says all numbers itself: it goes neither with a model nor with --original-length or --layers."
