@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from ropectl.checkpoint.card import with_section
 from ropectl.checkpoint.files import FileList, check_space, copy_files
 from ropectl.checkpoint.gguf import patch_gguf_file
 from ropectl.checkpoint.hub import hub_sizes
 from ropectl.checkpoint.material import is_rewritten, source_files, write_weights
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
+from ropectl.checkpoint.record import CARD, describe_files, patch_record, write_descriptions
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.checkpoint.staging import check_name, check_out, clear_leftovers, staged
 from ropectl.errors import ConfigError
 from ropectl.hf.loading import LoadOptions
 from ropectl.hf.sidecar import SIDECAR
 from ropectl.hf.source import ModelSource, read_config, read_object
-from ropectl.records import SCHEMA_VERSION
-from ropectl.runs import check_writable, command_line, package_versions, write_json
-from ropectl.runtimes import CheckpointFacts, next_steps, read_all
-from ropectl.runtimes.facts import tokenizer_limit
+from ropectl.runs import check_writable, write_json
 
-CARD = "README.md"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 
 
@@ -134,9 +129,9 @@ def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, out: Path, repor
         if settings.verify_logits:
             reporter.start("comparing logits", 0)
             verified["logits"] = compare_logits(aside, plan, options)
-        record = _record(settings, plan, config, verified, tokenizer)
-        record["files"] = {"rewritten": True} if files is None else _describe_files(files, settings)
-        _write_descriptions(aside, record)
+        record = patch_record(settings, plan, config, verified, tokenizer)
+        record["files"] = {"rewritten": True} if files is None else describe_files(files, settings)
+        write_descriptions(aside, record)
     return record
 
 
@@ -186,10 +181,10 @@ def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter
         for name in (TOKENIZER_CONFIG, CARD):
             if (files.root / name).is_file():
                 (aside / name).write_bytes((files.root / name).read_bytes())
-        record = _record(settings, plan, plan.config(plan.source.writable_config), {}, {})
-        record["files"] = _describe_files(files, settings)
+        record = patch_record(settings, plan, plan.config(plan.source.writable_config), {}, {})
+        record["files"] = describe_files(files, settings)
         record["next_steps"] = [_adapter_step(settings, plan)]
-        _write_descriptions(aside, record)
+        write_descriptions(aside, record)
     return record
 
 
@@ -211,7 +206,7 @@ def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: PatchReporter) 
 
     folder = Path(plan.source.location)
     config = plan.config(plan.source.writable_config, settings.drop_code)
-    record = _record(settings, plan, config, {}, _tokenizer_config(plan, folder))
+    record = patch_record(settings, plan, config, {}, _tokenizer_config(plan, folder))
     if is_rewritten(plan.source, settings.merge):
         record["files"] = {"rewritten": True}
     elif folder.is_dir():
@@ -220,57 +215,8 @@ def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: PatchReporter) 
             check_weights(files)
         except ConfigError as error:
             reporter.note(f"{error} The plan stands, but writing would stop here.")
-        record["files"] = _describe_files(files, settings)
+        record["files"] = describe_files(files, settings)
     else:
         sizes = hub_sizes(plan.source.location, plan.source.commit)
         record["files"] = {"num_files": len(sizes), "num_bytes": sum(sizes.values()), "linked": False, "left_out": []}
     return record
-
-
-def _describe_files(files: FileList, settings: PatchSettings) -> dict[str, Any]:
-    return {
-        "num_files": len(files.kept),
-        "num_bytes": files.num_bytes,
-        "linked": settings.link,
-        "left_out": list(files.left_out),
-    }
-
-
-def _facts(settings: PatchSettings, plan: PatchPlan, config: Mapping[str, Any], limit: int | None) -> CheckpointFacts:
-    """What the runtimes are asked about: the config as it is written."""
-    location = str(settings.out) if settings.out is not None else "OUT"
-    return CheckpointFacts(
-        config, plan.geometry, plan.written_method, plan.target_length, location, limit, plan.source.rope.layer_type
-    )
-
-
-def _record(
-    settings: PatchSettings,
-    plan: PatchPlan,
-    config: Mapping[str, Any],
-    verified: Mapping[str, Any],
-    tokenizer: Mapping[str, Any],
-) -> dict[str, Any]:
-    sidecar, source = plan.sidecar(), plan.source
-    facts = _facts(settings, plan, config, tokenizer_limit(tokenizer))
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "output": str(settings.out) if settings.out is not None else None,
-        **sidecar.to_json(),
-        "before": {"method": str(source.rope.method), "max_position_embeddings": source.rope.max_position_embeddings},
-        "source": {"name": source.name, "revision": source.revision, "commit": source.commit},
-        "verified": dict(verified),
-        "tokenizer_max_length": facts.tokenizer_max_length,
-        "runtimes": [reading.to_json() for reading in read_all(facts)],
-        "next_steps": [step.to_json() for step in next_steps(facts)],
-        "notes": list(plan.notes),
-        "versions": package_versions(),
-        "command": command_line(),
-    }
-
-
-def _write_descriptions(aside: Path, record: Mapping[str, Any]) -> None:
-    write_json(aside / SIDECAR, record)
-    card = aside / CARD
-    before = card.read_bytes().decode("utf-8", "surrogateescape") if card.is_file() else ""
-    card.write_bytes(with_section(before, record).encode("utf-8", "surrogateescape"))

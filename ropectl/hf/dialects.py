@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.families import REFUSED_MODEL_TYPES, family_of
+from ropectl.hf.families import REFUSED_MODEL_TYPES, ROPE_TYPE_ALIASES, family_of
 from ropectl.hf.layers import layer_blocks
 from ropectl.rope.methods.pi import PositionInterpolation
 from ropectl.rope.proportional import common_block
@@ -57,7 +57,7 @@ def scaling_block(section: Mapping[str, Any], layer_type: str | None = None) -> 
 
 def scaling_type(block: Mapping[str, Any]) -> str:
     """Returns the type of a scaling block, under its new or its old key."""
-    new, old = block.get("rope_type"), block.get("type")
+    new, old = (ROPE_TYPE_ALIASES.get(str(name), name) for name in (block.get("rope_type"), block.get("type")))
     if new is not None and old is not None and new != old:
         raise ConfigError(
             f"The config contradicts itself: rope_type is {new!r}, type is {old!r}.", "Keep one of them in config.json."

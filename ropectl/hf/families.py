@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+#: Names of rope types that others gave them. ``mrope`` is a layout of positions, not a scaling.
+ROPE_TYPE_ALIASES = {"mrope": "default", "su": "longrope"}
+
 #: Keys of the block that lay out positions of several axes; transformers 4 needs them in its block too.
 LAYOUT_KEYS = ("mrope_section", "mrope_interleaved")
 
@@ -22,9 +25,14 @@ UNREAD_IN_LAYER_BLOCKS = ("truncate",)
 #: Modules under these names rotate something other than text.
 NON_TEXT_PARTS = ("vision", "visual", "audio", "image")
 
-#: Model types whose config.json, where it names base, length and heads, means what it says: the classes
-#: add no rotary defaults of their own. All others are read through their transformers class.
-SELF_CONTAINED_CONFIGS = ("llama", "mistral", "mixtral", "qwen2", "olmo", "olmo2")
+#: Model types whose config.json, where it names base, length, heads and these further keys, means what it
+#: says: the classes add no rotary defaults of their own. All others are read through their transformers
+#: class, which takes seconds to import.
+SELF_CONTAINED_CONFIGS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("llama", "mistral", "mixtral", "qwen2", "olmo", "olmo2", "granite"), ()),
+    **dict.fromkeys(("qwen3", "qwen3_moe"), ("head_dim", "use_sliding_window")),
+    "gemma": ("head_dim",),
+}
 
 #: Names that older families have for common keys.
 KEY_ALIASES = {

@@ -100,9 +100,12 @@ def window_note(description: RopeDescription, target_length: int) -> str | None:
 def is_self_contained(config: Mapping[str, Any]) -> bool:
     """Returns whether the file says all about the rotary embedding, leaving nothing to its class's defaults."""
     section = text_section(config)
-    named_keys = all(section.get(key) for key in ("max_position_embeddings", "hidden_size", "num_attention_heads"))
+    further = SELF_CONTAINED_CONFIGS.get(str(section.get("model_type")))
+    if further is None:
+        return False
+    has_sizes = all(section.get(key) for key in ("max_position_embeddings", "hidden_size", "num_attention_heads"))
     has_base = section.get("rope_theta") is not None or scaling_block(section).get("rope_theta") is not None
-    return named_keys and has_base and section.get("model_type") in SELF_CONTAINED_CONFIGS
+    return has_sizes and has_base and all(section.get(key) is not None for key in further)
 
 
 def describe_rope(

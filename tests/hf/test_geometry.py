@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import LlamaConfig
+from transformers import AutoConfig, LlamaConfig
 
 from ropectl.errors import ConfigError, MethodError, UnsupportedModelError
 from ropectl.hf.dialects import check_dialects
+from ropectl.hf.families import SELF_CONTAINED_CONFIGS
 from ropectl.hf.geometry import describe_rope, is_self_contained, window_note
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method as method_from
@@ -100,7 +103,7 @@ def test_impossible_ramps_in_a_config_are_refused() -> None:
     with pytest.raises(MethodError, match="beta_fast"):
         describe_rope(config(rope_scaling={**LLAMA31, "rope_type": "yarn", "beta_fast": 1, "beta_slow": 32}))
     with pytest.raises(MethodError, match="high_freq_factor"):
-        describe_rope(config(rope_scaling={**LLAMA31, "low_freq_factor": 4.0}))
+        describe_rope(config(rope_scaling={**LLAMA31, "low_freq_factor": 5.0}))
 
 
 def test_head_dim_wins_over_the_quotient_and_null_falls_back_to_it() -> None:
@@ -361,3 +364,28 @@ def test_phimoe_takes_its_attention_factor_from_keys_of_its_own() -> None:
     assert frequencies.attention_factor == 1.25 and frequencies.inv_freq[0] == pytest.approx(1 / 1.5)
     with pytest.raises(UnsupportedModelError, match=r"short_mscale = 1\.25 and long_mscale = 2"):
         describe_rope(config(model_type="phimoe", rope_theta=1e4, rope_parameters={**block, "long_mscale": 2.0}))
+
+
+@pytest.mark.parametrize("model_type", SELF_CONTAINED_CONFIGS)
+def test_self_contained_files_mean_what_their_class_makes_of_them(model_type: str, tmp_path: Path) -> None:
+    """What is read without transformers, for speed, is what its class would have read."""
+    content = {
+        "model_type": model_type, "hidden_size": 96, "num_attention_heads": 4, "max_position_embeddings": 4096,
+        "rope_theta": 77_000.0, **dict.fromkeys(SELF_CONTAINED_CONFIGS[model_type]),
+    }  # fmt: skip
+    values = {"head_dim": 32, "use_sliding_window": False}
+    content |= {key: values[key] for key in SELF_CONTAINED_CONFIGS[model_type]}
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    assert is_self_contained(content)
+    theirs = describe_rope(AutoConfig.from_pretrained(tmp_path).to_dict())
+    assert describe_rope(content) == theirs
+    for key in SELF_CONTAINED_CONFIGS[model_type]:
+        assert not is_self_contained({k: v for k, v in content.items() if k != key})
+
+
+@pytest.mark.parametrize(("name", "expected"), [("mrope", "none"), ("su", "longrope")])
+def test_other_names_of_types(name: str, expected: str) -> None:
+    """Qwen2-VL's layout of axes is no scaling; the first Phi-3 files called LongRoPE by its authors' name."""
+    block = {"type": name, "mrope_section": [2, 3, 3], "short_factor": [1.0] * 64, "long_factor": [2.0] * 64}
+    rope = describe_rope(config(rope_scaling=block, original_max_position_embeddings=64))
+    assert rope.method.name == expected

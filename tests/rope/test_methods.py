@@ -184,7 +184,7 @@ def test_factor_one_is_a_no_op_with_a_notice() -> None:
         ("yarn:factor=4,factor=8", ["twice"]),
         ("yarn:factr=4", ["factr", "factor"]),
         ("yarn:factor=4,beta_fast=1,beta_slow=32", ["beta_fast", "1", "beta_slow", "32"]),
-        ("llama3:factor=4,low_freq_factor=4", ["high_freq_factor", "low_freq_factor"]),
+        ("llama3:factor=4,low_freq_factor=5", ["high_freq_factor", "low_freq_factor"]),
         ("yarn:factor=4,mscale=1", ["mscale_all_dim", "together"]),
         ("longrope:factor=4,long_factor=1:-2", ["long_factor", "-2"]),
         ("longrope:factor=4,long_factor=@/nowhere.json", ["/nowhere.json"]),

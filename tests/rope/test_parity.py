@@ -25,6 +25,7 @@ SPECS = [
     "yarn:factor=8,attention_factor=1",
     "yarn:factor=8,mscale=0.7,mscale_all_dim=1",
     "llama3:factor=8,low_freq_factor=2,high_freq_factor=8",
+    "llama3:factor=16,low_freq_factor=1,high_freq_factor=1",
     "ntk-by-parts:factor=8,beta_fast=8",
 ]
 

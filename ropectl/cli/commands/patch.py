@@ -75,6 +75,8 @@ def patch(
 ) -> None:
     """Write a checkpoint that stock runtimes load with the scaling in force. Weights are copied, not loaded.
 
+    Without a method the scaling that is there is kept, and written so that old and new readers find it.
+
     Example: ropectl patch ./my-model -m yarn --factor 4 -o my-model-yarn4
     """
     given = locals()  # the options are the settings, under the same names

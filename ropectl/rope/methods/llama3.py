@@ -14,7 +14,10 @@ from ropectl.rope.methods.ntk_by_parts import blend_by_rotations
 
 
 class Llama3(ScalingMethod):
-    """NTK-by-parts with a narrower ramp: pairs with more than four turns in the trained length are kept."""
+    """NTK-by-parts with a narrower ramp: pairs with more than four turns in the trained length are kept.
+
+    With equal bounds, as Llama 4 Scout has them, the ramp is a step.
+    """
 
     name = "llama3"
     title = "Llama 3.1 scaling"
@@ -32,9 +35,9 @@ class Llama3(ScalingMethod):
 
     @model_validator(mode="after")
     def _check_order(self) -> Llama3:
-        if self.high_freq_factor <= self.low_freq_factor:
+        if self.high_freq_factor < self.low_freq_factor:
             raise ValueError(
-                f"high_freq_factor = {self.high_freq_factor:g} must be greater than low_freq_factor = {self.low_freq_factor:g}."
+                f"high_freq_factor = {self.high_freq_factor:g} must not be less than low_freq_factor = {self.low_freq_factor:g}."
             )
         return self
 

@@ -14,9 +14,12 @@ from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, facto
 def blend_by_rotations(geometry: RopeGeometry, factor: float, low: float, high: float) -> tuple[float, ...]:
     """Returns frequencies kept above ``high`` rotations within L, divided by ``factor`` below ``low``, mixed between.
 
-    The ramp variable is r_i, the rotations of pair i within L: g = clamp((r_i - low) / (high - low), 0, 1).
+    The ramp variable is r_i, the rotations of pair i within L: g = clamp((r_i - low) / (high - low), 0, 1);
+    a step where ``low`` and ``high`` are equal.
     """
     turns = rotations(trained_inv_freq(geometry), geometry.original_max_position_embeddings)
+    if low == high:
+        return blend(geometry, factor, [float(turn >= high) for turn in turns])
     return blend(geometry, factor, [clamp_unit((turn - low) / (high - low)) for turn in turns])
 
 
