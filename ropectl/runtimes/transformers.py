@@ -204,5 +204,6 @@ class Transformers(Runtime):
 def _class(facts: CheckpointFacts) -> str:
     """The class to type: models that also see or hear are loaded by the one that they name."""
     architectures = facts.config.get("architectures") or ()
-    is_multimodal = facts.section is not facts.config and "CausalLM" not in str(architectures)
+    is_nested = facts.section is not facts.config or any("_config" in key for key in facts.config)
+    is_multimodal = is_nested and "CausalLM" not in str(architectures)
     return str(architectures[0]) if is_multimodal and architectures else "AutoModelForCausalLM"

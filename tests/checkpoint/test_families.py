@@ -115,3 +115,21 @@ def test_one_layer_type_is_scaled_and_the_others_stay(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="layer types with a rotary table are"):
         patch("source", "none", method="yarn", layers="cross_attention")
     assert not (tmp_path / "none").exists()
+
+
+def test_multimodal_files_of_transformers_4(tmp_path: Path) -> None:
+    """Their text keys stand at the top level, and call the layout of the axes a type."""
+    tiny_multimodal().save_pretrained(tmp_path / "source")
+    path = tmp_path / "source" / "config.json"
+    config = json.loads(path.read_text())
+    text = config.pop("text_config")
+    old = {key: value for key, value in text.items() if key not in ("model_type", "rope_parameters", "dtype")}
+    old |= {"rope_theta": 10_000.0, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}
+    path.write_text(json.dumps({**old, **config}))
+    record = patch_checkpoint(
+        PatchSettings(model=str(tmp_path / "source"), method="yarn", factor=4, out=tmp_path / "out", verify_logits=True)
+    )
+    assert record["verified"]["logits"]["max_relative_difference"] == 0
+    assert "Qwen2VLForConditionalGeneration.from_pretrained" in record["next_steps"][0]["command"]
+    after = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert after["rope_scaling"]["mrope_section"] == [2, 3, 3] and after["rope_scaling"]["rope_type"] == "yarn"
