@@ -5,4 +5,4 @@ cd "$(dirname "$0")/.."
 source scripts/environment.sh
 
 install_ropectl "[dev]"
-.venv/bin/python -m pytest "$@"
+.venv/bin/python -m pytest -n 2 --dist loadfile "$@"
