@@ -225,7 +225,7 @@ def test_a_base_that_is_nowhere_is_not_invented() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"rope_scaling": {"rope_type": "su", "factor": 2.0}}, "'su'"),
+        ({"rope_scaling": {"rope_type": "xpos", "factor": 2.0}}, "'xpos'"),
         ({"model_type": "gptj"}, "gptj.*computes its rotations once"),
         ({"model_type": "zamba2", "use_mem_rope": False}, "use_mem_rope = False"),
         ({"max_position_embeddings": None}, "max_position_embeddings"),
