@@ -370,3 +370,20 @@ def test_an_index_that_names_no_files(checkpoint: Checkpoint, tmp_path: Path) ->
     (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": 5}}')
     with pytest.raises(ConfigError, match="names 5, which is not there"):
         patch_checkpoint(settings(folder, tmp_path / "out"))
+
+
+def test_copying_by_hand_where_the_system_cannot(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Across file systems, and where there is no such call at all."""
+    folder = checkpoint()
+
+    def cannot(*_: object) -> int:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "copy_file_range", cannot, raising=False)
+    patch_checkpoint(settings(folder, tmp_path / "one"))
+    monkeypatch.delattr(os, "copy_file_range")
+    patch_checkpoint(settings(folder, tmp_path / "two"))
+    wanted = digest(folder)["model.safetensors"]
+    assert digest(tmp_path / "one")["model.safetensors"] == digest(tmp_path / "two")["model.safetensors"] == wanted
