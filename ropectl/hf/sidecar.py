@@ -8,6 +8,7 @@ The sidecar names method and geometry. It counts only while it agrees with the c
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,6 +22,9 @@ from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import method_from_native, parse_method
 
 SIDECAR = "ropectl.json"
+
+#: Two ways to compute the same float64 number (relative).
+SAME = 1e-9
 
 #: What is read without a default, and what it has to be for anything to be made of it.
 _TYPES = {
@@ -103,6 +107,20 @@ def frozen_method(rope_parameters: Mapping[str, Any], geometry: RopeGeometry, ta
     return method
 
 
+def _check_block(sidecar: Sidecar, method: ScalingMethod, path: Path) -> None:
+    """Refuses a sidecar whose method is not what its own block computes: it was edited by hand, or damaged."""
+    geometry = sidecar.geometry
+    written = method_from_native(sidecar.rope_parameters, geometry)
+    length = 2 * geometry.original_max_position_embeddings  # past the trained one, where methods differ
+    said = method.frequencies(geometry, length)
+    computed = said if written is None else written.frequencies(geometry, length)
+    numbers = zip((*said.inv_freq, said.attention_factor), (*computed.inv_freq, computed.attention_factor), strict=True)
+    if not all(math.isclose(one, other, rel_tol=SAME) for one, other in numbers):
+        raise ConfigError(
+            f"{path} contradicts itself: its rope_parameters do not compute {method.label}.", "Remove the file."
+        )
+
+
 def with_sidecar(rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, Any], path: Path) -> RopeDescription:
     """Returns what a config says, completed by its sidecar; with a warning where the two disagree.
 
@@ -119,7 +137,7 @@ def with_sidecar(rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, An
         method = parse_method(sidecar.method)
         if sidecar.seq_len is not None:  # the config holds one length of the method, and so do its results
             method = frozen_method(sidecar.rope_parameters, sidecar.geometry, sidecar.target_length)
-        method.frequencies(sidecar.geometry)
+        _check_block(sidecar, method, path)
     except MethodError as error:
         raise ConfigError(f"{path} names a method that cannot be: {error.message}", "Remove the file.") from None
     return replace(rope, geometry=sidecar.geometry, method=method, warnings=())

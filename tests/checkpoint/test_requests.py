@@ -217,6 +217,15 @@ def test_a_sidecar_that_disagrees_is_left_out_of_account(checkpoint: Checkpoint,
         read_config(str(out))
 
 
+def test_a_sidecar_that_contradicts_itself(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    patch(checkpoint(), method="ntk", factor=4, out=out, dry_run=False)
+    path = out / "ropectl.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "method": "ntk:factor=5"}))
+    with pytest.raises(ConfigError, match=r"do not compute ntk:factor=5"):
+        read_config(str(out))
+
+
 def test_the_users_word_comes_before_the_sidecar(checkpoint: Checkpoint, tmp_path: Path) -> None:
     out = tmp_path / "out"
     patch(checkpoint(), method="pi", factor=4, out=out, dry_run=False)
