@@ -117,3 +117,16 @@ def test_pickled_adapters_need_leave(adapter: Path) -> None:
     (adapter / "adapter_model.safetensors").rename(adapter / "adapter_model.bin")
     with pytest.raises(ConfigError, match="pickled weights can run code"):
         load_model(read_config(str(adapter)), LoadOptions(device="cpu"))
+
+
+def test_a_merged_adapter_carries_the_scaling_of_its_patched_base(adapter: Path, tmp_path: Path) -> None:
+    """C01: whatever the way to a checkpoint, its rotary fields are those of the patched base."""
+    base = json.loads((adapter / "adapter_config.json").read_text())["base_model_name_or_path"]
+    common = {"method": "yarn", "factor": 4}
+    patch_checkpoint(PatchSettings(model=base, out=tmp_path / "base-scaled", **common))
+    patch_checkpoint(PatchSettings(model=str(adapter), out=tmp_path / "described", merge=False, **common))
+    patch_checkpoint(PatchSettings(model=str(tmp_path / "described"), out=tmp_path / "merged"))
+    keys = ("rope_parameters", "rope_scaling", "rope_theta", "max_position_embeddings")
+    configs = [json.loads((tmp_path / name / "config.json").read_text()) for name in ("base-scaled", "merged")]
+    assert [configs[0].get(key) for key in keys] == [configs[1].get(key) for key in keys]
+    assert configs[1]["rope_scaling"]["factor"] == 4.0

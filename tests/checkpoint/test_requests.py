@@ -318,3 +318,15 @@ def test_what_is_kept_keeps_its_declared_length(checkpoint: Checkpoint) -> None:
     record = patch(checkpoint(rope_parameters=block, max_position_embeddings=131_072))
     assert record["max_position_embeddings"] == record["target_length"] == 131_072
     assert record["rope_parameters"]["factor"] == 8.0
+
+
+def test_a_window_that_ends_before_the_target_is_said(checkpoint: Checkpoint) -> None:
+    """A16: with both numbers; an inactive window is none."""
+    sizes = {"model_type": "qwen2", "max_window_layers": 0, "sliding_window": 96}
+    notes = {}
+    for is_active in (True, False):
+        reporter = SilentPatchReporter()
+        folder = checkpoint(**sizes, use_sliding_window=is_active)
+        patch_checkpoint(PatchSettings(model=str(folder), method="yarn", factor=4, dry_run=True), reporter)
+        notes[is_active] = " ".join(reporter.notes)
+    assert "96" in notes[True] and "512" in notes[True] and notes[False] == ""
