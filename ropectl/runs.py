@@ -12,11 +12,11 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ropectl.errors import ConfigError
 from ropectl.records import SCHEMA_VERSION
@@ -62,12 +62,26 @@ def write_json(path: Path, value: Any, allow_nan: bool = False) -> None:
     Raises:
         ConfigError: If the folder cannot be written.
     """
+    with written_aside(path) as file:
+        file.write((json.dumps(value, indent=2, allow_nan=allow_nan) + "\n").encode())
+
+
+@contextmanager
+def written_aside(path: Path, hint: str = "Choose another place: --out PATH") -> Iterator[BinaryIO]:
+    """Yields a file to write to that takes its name only once it is whole; nothing is left after any failure.
+
+    Args:
+        path: The name; what stood there is replaced.
+        hint: What to type where it cannot be written.
+
+    Raises:
+        ConfigError: If it cannot be written.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w") as file:
-            json.dump(value, file, indent=2, allow_nan=allow_nan)
-            file.write("\n")
+        with temporary.open("wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -75,8 +89,7 @@ def write_json(path: Path, value: Any, allow_nan: bool = False) -> None:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            reason = error.strerror or error
-            raise ConfigError(f"Cannot write {path}: {reason}.", "Choose another place: --out PATH") from None
+            raise ConfigError(f"Cannot write {path}: {error.strerror or error}.", hint) from None
         raise
 
 

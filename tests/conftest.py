@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,15 @@ def make_model(**changes: Any) -> LlamaForCausalLM:
             if parameter.ndim > 1:
                 parameter.mul_(6)
     return model
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Models of this size spend their time waiting for threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ropectl.errors import ConfigError, PatchError
 from ropectl.hf.geometry import describe_rope
@@ -37,10 +36,6 @@ class GgufPatchReport:
     output: Path
     num_bytes: int
     plan: GgufPlan
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the report for JSON."""
-        return {"output": str(self.output), "num_bytes": self.num_bytes, **asdict(self.plan)}
 
 
 def patch_gguf(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +17,12 @@ from ropectl.hf.loading import LoadOptions, load_model
 from ropectl.hf.patch import apply_rope
 from ropectl.hf.source import read_config
 from ropectl.rope.registry import parse_method
-from tests.hf.test_families import CENSUS, NOT_BUILT
+from tests.hf.test_families import CENSUS, NOT_BUILT, logits
 from tests.hf.tiny_families import tiny_model
-
-IDS = (torch.arange(80) * 7).remainder(60).unsqueeze(0) + 2
 
 transformers.logging.set_verbosity_error()
 
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Models of this size spend their time waiting for threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def logits(model: Any) -> torch.Tensor:
-    with torch.no_grad():
-        result: torch.Tensor = model(IDS, use_cache=False).logits
-    return result
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("model_type", [name for name in CENSUS.supported if name not in NOT_BUILT])

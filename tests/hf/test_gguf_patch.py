@@ -181,7 +181,6 @@ def test_a_plan_writes_nothing_and_is_what_is_written(tmp_path: Path) -> None:
     assert report.plan == plan
     written = fields(report.output)
     assert all(written[key] == value for key, value in plan.keys.items())
-    assert report.as_dict()["keys"] == plan.keys and report.as_dict()["output"] == str(report.output)
 
 
 @pytest.mark.parametrize("architecture", ["qwen2", "qwen3", "gemma2", "gemma3", "starcoder2", "gpt-oss"])

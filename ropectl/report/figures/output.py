@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ropectl.errors import ConfigError
-from ropectl.runs import check_writable
+from ropectl.runs import check_writable, written_aside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,18 +78,5 @@ def save_figure(figure: Figure, path: Path) -> None:
         ConfigError: If the place cannot be written.
     """
     suffix = path.suffix.lower()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
-            figure.savefig(file, format=suffix[1:], metadata=FORMATS[suffix], dpi=150)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException as error:  # Ctrl-C too must leave nothing half written behind
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            reason = error.strerror or error
-            raise ConfigError(f"Cannot write {path}: {reason}.", "Choose another place: --plot FILE") from None
-        raise
+    with written_aside(path, hint="Choose another place: --plot FILE") as file:
+        figure.savefig(file, format=suffix[1:], metadata=FORMATS[suffix], dpi=150)
