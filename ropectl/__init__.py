@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from ropectl.evaluate.api import evaluate_passkey, evaluate_perplexity
     from ropectl.hf.patch import apply_rope
     from ropectl.rope.registry import parse_method
+    from ropectl.train.api import finetune
 
 _PLACES = {
     "apply_rope": "ropectl.hf.patch",
     "compare_methods": "ropectl.compare.run",
     "evaluate_passkey": "ropectl.evaluate.api",
     "evaluate_perplexity": "ropectl.evaluate.api",
+    "finetune": "ropectl.train.api",
     "parse_method": "ropectl.rope.registry",
     "patch_checkpoint": "ropectl.checkpoint.api",
 }
@@ -29,6 +31,7 @@ __all__ = [
     "compare_methods",
     "evaluate_passkey",
     "evaluate_perplexity",
+    "finetune",
     "parse_method",
     "patch_checkpoint",
 ]

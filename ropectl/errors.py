@@ -44,3 +44,7 @@ class PatchError(RopectlError):
 
 class MeasurementError(RopectlError):
     """A measurement ran but has no meaningful result, such as a loss that is not a number."""
+
+
+class TrainingError(RopectlError):
+    """Training went wrong on the way; the saved states are whole."""

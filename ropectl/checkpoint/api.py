@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -106,31 +107,68 @@ def _checked_out(settings: PatchSettings, source: ModelSource) -> Path | None:
 
 
 def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, out: Path, reporter: PatchReporter) -> dict[str, Any]:
+    names = ("dtype", "trust_remote_code", "allow_pickle")
+    options = LoadOptions(**{name: getattr(settings, name) for name in names})
+    if is_rewritten(plan.source, settings.merge):
+
+        def write(aside: Path) -> dict[str, Any]:
+            reporter.start("loading and saving weights", 0)
+            write_weights(plan.source, aside, options, reporter.note)
+            return {"rewritten": True}
+
+        return stage_checkpoint(settings, plan, out, write, reporter, options=options)
+    files = source_files(plan.source, settings.allow_pickle)
+    check_space(out, 0 if settings.link else files.num_bytes)
+    _tokenizer_config(plan, files.root)  # damage shows here, before anything is copied
+
+    def copy(aside: Path) -> dict[str, Any]:
+        _copy(settings, files, aside, reporter)
+        return describe_files(files, settings)
+
+    return stage_checkpoint(settings, plan, out, copy, reporter, options=options, origin=files.root)
+
+
+def stage_checkpoint(
+    settings: PatchSettings,
+    plan: PatchPlan,
+    out: Path,
+    write: Callable[[Path], dict[str, Any]],
+    reporter: PatchReporter,
+    *,
+    options: LoadOptions,
+    origin: Path | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Writes a checkpoint aside, proves it, and gives it its name; returns its record.
+
+    Args:
+        settings: What was asked for.
+        plan: The scaling.
+        out: Where it will stand.
+        write: Writes weights and all other files into a folder; returns what the record says of them.
+        reporter: Told about progress.
+        options: How the source is loaded, where logits are compared.
+        origin: Where config, tokenizer's config and model card are read; the new folder itself by default.
+        extra: Added to the record.
+
+    Raises:
+        PatchError: If what was written does not compute what the method says; it is removed again.
+    """
     from ropectl.checkpoint.logits import compare_logits
     from ropectl.checkpoint.proof import prove_checkpoint
 
-    names = ("dtype", "trust_remote_code", "allow_pickle")
-    options = LoadOptions(**{name: getattr(settings, name) for name in names})
-    files = None
-    if not is_rewritten(plan.source, settings.merge):
-        files = source_files(plan.source, settings.allow_pickle)
-        check_space(out, 0 if settings.link else files.num_bytes)
-        _tokenizer_config(plan, files.root)  # damage shows here, before anything is copied
     with staged(out, settings.overwrite) as aside:
         aside.mkdir()
-        if files is None:
-            reporter.start("loading and saving weights", 0)
-            write_weights(plan.source, aside, options, reporter.note)
-        else:
-            _copy(settings, files, aside, reporter)
-        config, tokenizer = _write_configs(settings, plan, aside, files.root if files else aside)
+        files = write(aside)
+        config, tokenizer = _write_configs(settings, plan, aside, origin or aside)
         reporter.start("reading back", 0)
         verified = prove_checkpoint(aside, plan, settings.trust_remote_code)
         if settings.verify_logits:
             reporter.start("comparing logits", 0)
             verified["logits"] = compare_logits(aside, plan, options)
         record = patch_record(settings, plan, config, verified, tokenizer)
-        record["files"] = {"rewritten": True} if files is None else describe_files(files, settings)
+        record["files"] = files
+        record |= extra or {}
         write_descriptions(aside, record)
     return record
 
@@ -175,15 +213,40 @@ def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter
 
     assert plan.source.adapter is not None
     files = list_files(plan.source.adapter.path, settings.allow_pickle)
-    with staged(out, settings.overwrite) as aside:
-        aside.mkdir()
+
+    def copy(aside: Path) -> dict[str, Any]:
         _copy(settings, files, aside, reporter)
         for name in (TOKENIZER_CONFIG, CARD):
             if (files.root / name).is_file():
                 (aside / name).write_bytes((files.root / name).read_bytes())
+        return describe_files(files, settings)
+
+    return stage_adapter(settings, plan, out, copy)
+
+
+def stage_adapter(
+    settings: PatchSettings,
+    plan: PatchPlan,
+    out: Path,
+    write: Callable[[Path], dict[str, Any]],
+    extra: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Writes an adapter aside, its scaling in ``ropectl.json`` beside it, and gives it its name; returns its record.
+
+    Args:
+        settings: What was asked for.
+        plan: The scaling.
+        out: Where it will stand.
+        write: Writes the adapter into a folder; returns what the record says of its files.
+        extra: Added to the record.
+    """
+    with staged(out, settings.overwrite) as aside:
+        aside.mkdir()
+        files = write(aside)
         record = patch_record(settings, plan, plan.config(plan.source.writable_config), {}, {})
-        record["files"] = describe_files(files, settings)
+        record["files"] = files
         record["next_steps"] = [_adapter_step(settings, plan)]
+        record |= extra or {}
         write_descriptions(aside, record)
     return record
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ropectl.checkpoint.files import FileList, check_weights, list_files
 from ropectl.checkpoint.hub import download
@@ -52,22 +53,33 @@ def write_weights(source: ModelSource, out: Path, options: LoadOptions, note: Ca
     Raises:
         RopectlError: If saving fails.
     """
-    dtype = options.dtype if options.dtype != "auto" else checkpoint_dtype(source.config)
+    dtype = written_dtype(source, options.dtype)
     if source.gguf_file is not None and options.dtype == "auto":
-        dtype = "float32"
         note(
             "GGUF weights are written as float32, which is exact for dequantised values. Half the size: --dtype bfloat16"
         )
     options = LoadOptions(**{**vars(options), "dtype": dtype, "device": "cpu"})
-    if source.gguf_file is None:
-        _copy_other_files(source, out, options.allow_pickle)
-    tokenizer = load_tokenizer(source, options) if source.gguf_file is not None else None
-    model = load_model(source, options)
+    copy_other_files(source, out, options.allow_pickle)
+    save_model(load_model(source, options), source, out, options)
+
+
+def save_model(model: Any, source: ModelSource, out: Path, options: LoadOptions) -> None:
+    """Saves a model to a folder, with a tokenizer where the source is one file that holds both.
+
+    Args:
+        model: A live model, in the type that is to be written.
+        source: Where it came from.
+        out: The folder.
+        options: How the source is loaded.
+
+    Raises:
+        RopectlError: If saving fails.
+    """
     try:
         model.save_pretrained(out)
-        if tokenizer is not None:
-            limit = model.config.get_text_config().max_position_embeddings
-            tokenizer.model_max_length = limit  # load_tokenizer had lifted it
+        if source.gguf_file is not None:
+            tokenizer = load_tokenizer(source, options)
+            tokenizer.model_max_length = model.config.get_text_config().max_position_embeddings  # it had been lifted
             tokenizer.save_pretrained(out)
         _readable(out)
     except OSError as error:
@@ -83,7 +95,17 @@ def _readable(folder: Path) -> None:
         path.chmod(mode)
 
 
-def _copy_other_files(source: ModelSource, out: Path, allow_pickle: bool) -> None:
+def written_dtype(source: ModelSource, dtype: str) -> str:
+    """Returns the type in which new weights are written; ``auto`` is the source's own, float32 for GGUF."""
+    if dtype != "auto":
+        return dtype
+    return "float32" if source.gguf_file is not None else checkpoint_dtype(source.config)
+
+
+def copy_other_files(source: ModelSource, out: Path, allow_pickle: bool) -> None:
+    """Copies what stands beside the weights of a source: tokenizer, generation settings, model card."""
+    if source.gguf_file is not None:
+        return
     files = source_files(source, allow_pickle)
     for name in files.kept:
         if not name.endswith(_OF_WEIGHTS):

@@ -13,6 +13,10 @@ from pathlib import Path
 from ropectl.errors import ConfigError
 
 
+#: What a checkpoint or an adapter has, and other folders do not.
+_MARKS = ("config.json", "adapter_config.json")
+
+
 def check_name(out: Path) -> None:
     """Checks that a file system takes the name, and that of the place beside it that is written first.
 
@@ -50,9 +54,9 @@ def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
         raise ConfigError(f"{out} exists already.", "To replace it: --overwrite")
     if out.is_symlink():
         raise ConfigError(f"{out} is a link.", "Name the place itself: --out PATH")
-    if overwrite and out.is_dir() and not is_empty and not (out / "config.json").is_file():
+    if overwrite and out.is_dir() and not is_empty and not any((out / name).is_file() for name in _MARKS):
         raise ConfigError(
-            f"{out} is a folder without a config.json: not a checkpoint, so it is not replaced.",
+            f"{out} is a folder without a config.json or adapter_config.json: not a checkpoint, so it is not replaced.",
             "Choose another place.",
         )
     if overwrite and out.is_file() and out.suffix != ".gguf":

@@ -48,6 +48,13 @@ TrustRemoteCode = Annotated[
     bool | None,
     typer.Option("--trust-remote-code", help="Run code that comes with the checkpoint.", rich_help_panel=_MODEL),
 ]
+Strict = Annotated[
+    bool | None, typer.Option("--strict", help="Doubts about the config are errors.", rich_help_panel=_MODEL)
+]
+DropCode = Annotated[
+    bool | None,
+    typer.Option("--drop-code", help="Leave out code that comes with the checkpoint.", rich_help_panel=_MODEL),
+]
 AllowPickle = Annotated[
     bool | None, typer.Option("--allow-pickle", help="Load .bin weights, which can run code.", rich_help_panel=_MODEL)
 ]
@@ -93,6 +100,15 @@ Layers = Annotated[
 Replace = Annotated[
     bool | None,
     typer.Option("--replace", help="Set aside the scaling that the checkpoint already has.", rich_help_panel=_SCALING),
+]
+
+Compose = Annotated[
+    bool | None,
+    typer.Option("--compose", help="Extend the scaling that is there: factors multiply.", rich_help_panel=_SCALING),
+]
+FreezeAt = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Length to freeze a length-dependent method at.", rich_help_panel=_SCALING),
 ]
 
 Lengths = Annotated[
@@ -163,7 +179,8 @@ PrintConfig = Annotated[
     bool, typer.Option("--print-config", help="Print the resolved settings and stop.", rich_help_panel=_RUN)
 ]
 
-_ONE_LENGTH = ("target_length", "original_length", "prefill_chunk", "freeze_at", "length")
+_ONE_LENGTH = ("target_length", "original_length", "prefill_chunk", "freeze_at", "length", "seq_len")
+_MANY_LENGTHS = ("lengths", "eval_lengths")
 
 
 def resolve_config(kind: type[Config], file: Path | None, given: dict[str, Any]) -> Config:
@@ -203,9 +220,10 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
     for name in _ONE_LENGTH:
         if isinstance(settings.get(name), str):
             settings[name] = parse_length(settings[name])
-    if "lengths" in settings:
-        given = settings["lengths"]
-        settings["lengths"] = parse_lengths(map(str, given if isinstance(given, list | tuple) else [given]))
+    for name in _MANY_LENGTHS:
+        if name in settings:
+            given = settings[name]
+            settings[name] = parse_lengths(map(str, given if isinstance(given, list | tuple) else [given]))
     if isinstance(settings.get("methods"), str):
         settings["methods"] = [settings["methods"]]
     try:

@@ -47,12 +47,12 @@ class Scorer:
         Some families scale or cap their logits behind the head. They are found by comparing both ways
         on a few tokens, and then scored from the model's own logits, chunk by chunk.
         """
-        reads_hidden = _head_is_last(model)
+        reads_hidden = head_is_last(model)
         if not reads_hidden:
             prefill_chunk = min(prefill_chunk or FALLBACK_PREFILL_CHUNK, FALLBACK_PREFILL_CHUNK)
         return cls(model, prefill_chunk, reads_hidden)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def token_nll(self, input_ids: Tensor) -> Tensor:
         """Returns the loss of every token given those before it.
 
@@ -68,13 +68,13 @@ class Scorer:
             losses.append(self._chunked_nll(states, targets).cpu())
         return torch.cat(losses, dim=1)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def last_nll(self, input_ids: Tensor, num_last: int) -> Tensor:
         """Returns the losses of the last ``num_last`` tokens, shape (B, num_last), float32 on the CPU [nats]."""
         states = self._last_states(input_ids, num_last)
         return self._chunked_nll(states, input_ids[:, -num_last:].to(states.device)).cpu()
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def last_logits(self, input_ids: Tensor, num_last: int) -> Tensor:
         """Returns the logits that predict the last ``num_last`` tokens, shape (B, num_last, V), float32.
 
@@ -130,8 +130,8 @@ class Scorer:
         return torch.cat(parts, dim=1)
 
 
-@torch.inference_mode()
-def _head_is_last(model: Any) -> bool:
+@torch.no_grad()
+def head_is_last(model: Any) -> bool:
     vocabulary = model.get_output_embeddings().weight.shape[0]
     ids = torch.arange(_PROBE_LENGTH, device=model.device).remainder(vocabulary).unsqueeze(0)
     logits = model(input_ids=ids, use_cache=False).logits.float()

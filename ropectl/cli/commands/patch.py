@@ -22,27 +22,14 @@ def patch(
         typer.Option("--out", "-o", help="Folder to write; .gguf with --gguf-patch.", rich_help_panel=_OUTPUT),
     ] = None,
     replace: options.Replace = None,
-    compose: Annotated[
-        bool | None,
-        typer.Option(
-            "--compose", help="Extend the scaling that is there: factors multiply.", rich_help_panel="Scaling"
-        ),
-    ] = None,
-    freeze_at: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Length to freeze a length-dependent method at.", rich_help_panel="Scaling"),
-    ] = None,
+    compose: options.Compose = None,
+    freeze_at: options.FreezeAt = None,
     layers: options.Layers = None,
     revision: options.Revision = None,
     original_length: options.OriginalLength = None,
-    strict: Annotated[
-        bool | None, typer.Option("--strict", help="Doubts about the config are errors.", rich_help_panel="Model")
-    ] = None,
+    strict: options.Strict = None,
     trust_remote_code: options.TrustRemoteCode = None,
-    drop_code: Annotated[
-        bool | None,
-        typer.Option("--drop-code", help="Leave out code that comes with the checkpoint.", rich_help_panel="Model"),
-    ] = None,
+    drop_code: options.DropCode = None,
     allow_pickle: options.AllowPickle = None,
     link: Annotated[
         bool | None,

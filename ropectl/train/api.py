@@ -1,0 +1,62 @@
+"""``finetune``: settings in, a tuned checkpoint and its record out.
+
+Cheap checks come first: nothing is loaded before the text gives sequences and the result can be written.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ropectl.checkpoint.staging import check_name, check_out, clear_leftovers
+from ropectl.data.tokens import bos_token
+from ropectl.errors import ConfigError
+from ropectl.hf.loading import LoadOptions, load_tokenizer
+from ropectl.runs import check_writable
+from ropectl.train.outcome import Finetuned
+from ropectl.train.reporter import SilentTrainReporter, TrainReporter
+from ropectl.train.run_folder import TrainingFolder
+from ropectl.train.settings import FinetuneSettings
+from ropectl.train.task import Task
+
+
+def finetune(settings: FinetuneSettings, reporter: TrainReporter | None = None) -> Finetuned:
+    """Trains a model with a scaling in force, and writes it as a checkpoint that stock runtimes load.
+
+    Args:
+        settings: Which model, method and text, how, and where to.
+        reporter: Told about progress and notes.
+
+    Raises:
+        ConfigError: If the request cannot work; found before weights load, and nothing is written then.
+        TrainingError: If training diverges or memory runs out; the saved states are whole.
+    """
+    reporter = reporter or SilentTrainReporter()
+    task = Task.of(settings)
+    from ropectl.train.export import check_base
+
+    check_base(task.source, task.strategy)
+    folder = _checked_folder(task)
+    for note in task.plan.notes:
+        reporter.note(note)
+    from ropectl.train.engine import make_accelerator
+    from ropectl.train.run import run
+
+    accelerator = make_accelerator(settings, folder.path if folder else None)
+    tokenizer = load_tokenizer(task.source, LoadOptions(trust_remote_code=settings.trust_remote_code))
+    return run(task, folder, accelerator, tokenizer, bos_token(tokenizer, settings.bos), reporter)
+
+
+def _checked_folder(task: Task) -> TrainingFolder | None:
+    settings = task.settings
+    if settings.out is None:
+        if settings.dry_run:
+            return None
+        raise ConfigError(
+            "finetune needs a place to write to.", "Type for example: -o tuned, or --dry-run for an estimate"
+        )
+    source = Path(task.source.adapter.path if task.source.adapter else task.source.location)
+    check_name(settings.out)
+    clear_leftovers(settings.out)
+    check_out(settings.out, source if source.exists() else None, settings.overwrite or settings.resume)
+    check_writable(settings.out.parent)
+    return TrainingFolder(settings.out)

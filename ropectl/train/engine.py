@@ -1,0 +1,211 @@
+"""Accelerate as the loop sees it: devices, precision, wrapping, collectives, and saved states."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ropectl.errors import ConfigError
+from ropectl.train.loss import CausalLoss
+from ropectl.train.settings import FinetuneSettings
+
+_PRECISIONS = {"fp32": "no", "bf16": "bf16", "fp16": "fp16"}
+_WEIGHTS = "weights.safetensors"
+
+
+def make_accelerator(settings: FinetuneSettings, project: Path | None = None) -> Any:
+    """Returns the Accelerator of a run; how many devices there are, its launcher decided.
+
+    Args:
+        settings: What was asked for.
+        project: Where trackers write.
+
+    Raises:
+        ConfigError: If the engine, precision or tracker cannot be had.
+    """
+    from accelerate import Accelerator
+
+    mixed = None if settings.precision == "auto" else _PRECISIONS[settings.precision]
+    if mixed is None and "ACCELERATE_MIXED_PRECISION" not in os.environ:
+        usable = torch.accelerator.is_available() and settings.device != "cpu"
+        mixed = "bf16" if usable else "no"
+    try:
+        accelerator = Accelerator(
+            mixed_precision=mixed,
+            cpu=True if settings.device == "cpu" else None,
+            log_with=settings.tracker,
+            project_dir=str(project) if project else None,
+        )
+    except (ValueError, ImportError) as error:
+        raise ConfigError(f"accelerate refuses: {error}") from None
+    kind = accelerator.distributed_type.value
+    if kind in ("DEEPSPEED", "MEGATRON_LM") or (kind == "FSDP" and not accelerator.is_fsdp2):
+        raise ConfigError(
+            f"The engine {kind} is not supported.",
+            "Type: accelerate launch --config_file configs/accelerate/fsdp2.yaml",
+        )
+    if settings.tracker and not accelerator.log_with:
+        raise ConfigError(
+            f"tracker = {settings.tracker!r} is not possible: its package is not installed.",
+            f"pip install {settings.tracker}",
+        )
+    return accelerator
+
+
+@dataclass
+class Engine:
+    """A model, its optimizer, and the devices they live on.
+
+    Attributes:
+        accelerator: Accelerate's.
+        loss: The wrapped :class:`CausalLoss`.
+        optimizer: The wrapped optimizer.
+    """
+
+    accelerator: Any
+    loss: Any
+    optimizer: Any
+
+    @classmethod
+    def prepare(cls, accelerator: Any, loss: CausalLoss, settings: FinetuneSettings) -> Engine:
+        """Returns the prepared engine."""
+        named = [(name, p) for name, p in loss.named_parameters() if p.requires_grad]
+        matrices, vectors = ([p for _, p in named if (p.ndim > 1) == wanted] for wanted in (True, False))
+        groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+        optimizer = torch.optim.AdamW(
+            [group for group in groups if group["params"]],
+            lr=settings.peak_learning_rate,
+            betas=(0.9, settings.beta2),
+            fused=True,
+        )
+        wrapped, optimizer = accelerator.prepare(loss, optimizer)
+        engine = cls(accelerator, wrapped, optimizer)
+        accelerator.register_save_state_pre_hook(engine._write_weights)
+        accelerator.register_load_state_pre_hook(engine._read_weights)
+        return engine
+
+    @property
+    def model(self) -> Any:
+        """The causal language model inside all wrappers."""
+        return self.accelerator.unwrap_model(self.loss).model
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether each rank holds a part of the weights only."""
+        return bool(self.accelerator.distributed_type.value == "FSDP")
+
+    def sum(self, *numbers: float) -> list[float]:
+        """Returns the sums of numbers over all ranks."""
+        tensor = torch.tensor(numbers, dtype=torch.float64, device=self.accelerator.device)
+        if self.accelerator.device.type == "mps":  # it has no float64
+            tensor = tensor.float()
+        result: list[float] = self.accelerator.reduce(tensor, reduction="sum").tolist()
+        return result
+
+    def backward(self, loss: Tensor, total_targets: float, is_last: bool) -> None:
+        """Adds the gradient of one micro-batch.
+
+        DDP and FSDP2 average gradients over ranks; the sum over all targets of all ranks is wanted, divided by
+        their number, so the number of ranks is multiplied in.
+
+        Args:
+            loss: The summed loss of the micro-batch on this rank [nats].
+            total_targets: Targets of the whole step, over all ranks.
+            is_last: Whether it is the step's last micro-batch, after which gradients are exchanged.
+        """
+        self.accelerator.backward(loss * (self.accelerator.num_processes / max(1.0, total_targets)))
+
+    def accumulation(self, is_last: bool) -> Any:
+        """Returns the context of one micro-batch: only the last one exchanges gradients.
+
+        Sharded gradients are exchanged every time: whole ones would not fit.
+        """
+        if is_last or self.is_sharded or self.accelerator.num_processes == 1:
+            return nullcontext()
+        return self.accelerator.no_sync(self.loss)
+
+    @contextmanager
+    def evaluation(self) -> Iterator[Any]:
+        """Yields the model as it is for measurements: no dropout, arithmetic as in training, weights whole."""
+        model = self.model
+        root = self.loss if self.is_sharded else None
+        model.eval()
+        if root is not None:
+            root.unshard()
+        try:
+            with self.accelerator.autocast():
+                yield model
+        finally:
+            if root is not None:
+                root.reshard()
+            model.train()
+
+    def trained_weights(self) -> dict[str, Tensor]:
+        """Returns the trained weights on the CPU, by name; on other ranks than the main one, nothing. All ranks must call it."""
+        weights = {}
+        for name, parameter in self.model.named_parameters():
+            if not parameter.requires_grad:
+                continue
+            tensor = parameter.detach()
+            whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor  # collective where sharded
+            if self.accelerator.is_main_process:
+                weights[name] = whole.cpu().clone()
+        return weights
+
+    def save(self, folder: Path) -> None:
+        """Writes weights, optimizer and random states; called on every rank."""
+        self.accelerator.save_state(str(folder))
+
+    def load(self, folder: Path) -> None:
+        """Restores what :meth:`save` wrote; called on every rank."""
+        self.accelerator.load_state(str(folder))
+
+    def _write_weights(self, models: list[Any], weights: list[Any], folder: str) -> None:
+        """Writes what is trained; frozen weights are read from the source again. Sharded ones are written already."""
+        if not weights:
+            return
+        weights.clear()
+        if self.accelerator.is_main_process:
+            from safetensors.torch import save_file
+
+            save_file(self.trained_weights(), Path(folder) / _WEIGHTS)
+
+    def _read_weights(self, models: list[Any], folder: str) -> None:
+        if not models:
+            return
+        models.clear()
+        from safetensors.torch import load_file
+
+        load_weights(self.model, load_file(Path(folder) / _WEIGHTS))
+
+    def close(self) -> None:
+        """Lets go of everything; without this order gloo aborts now and then when the process ends."""
+        import gc
+
+        self.loss = self.optimizer = None
+        self.accelerator.free_memory()
+        gc.collect()
+
+
+def load_weights(model: Any, weights: dict[str, Tensor]) -> None:
+    """Puts trained weights in their places.
+
+    Raises:
+        ConfigError: If they are not those that the model trains.
+    """
+    wanted = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if wanted.keys() != weights.keys():
+        different = sorted(wanted.keys() ^ weights.keys())[:3]
+        raise ConfigError(
+            f"The saved weights are those of another run: {', '.join(different)} ...", "Begin anew: --overwrite"
+        )
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            parameter.copy_(weights[name])

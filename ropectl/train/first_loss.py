@@ -1,0 +1,67 @@
+"""The loss before and after the model is wrapped: wrapping and mixed precision must not change it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ropectl.data.collate import collate
+from ropectl.data.training import TrainingData
+from ropectl.train.batches import Batch, num_targets
+from ropectl.train.engine import Engine
+from ropectl.train.loss import CausalLoss
+
+#: Largest relative difference that is not told.
+TOLERANCE = 1e-2
+
+#: Tokens of the first sequence that are compared.
+_LENGTH = 512
+
+
+@dataclass(frozen=True)
+class FirstLoss:
+    """The mean loss of a bare model on the beginning of the first sequence.
+
+    Attributes:
+        batch: That beginning.
+        value: Its loss [nats a token].
+    """
+
+    batch: Batch
+    value: float
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, loss: CausalLoss, data: TrainingData) -> FirstLoss:
+        """Measures the bare model."""
+        sample = data.sample(0)
+        positions = sample.position_ids[:_LENGTH] if sample.position_ids is not None else None
+        cut = replace(
+            sample, input_ids=sample.input_ids[:_LENGTH], targets=sample.targets[:_LENGTH], position_ids=positions
+        )
+        batch = collate([cut])
+        device = loss.model.device
+        value = loss(**{name: tensor.to(device) for name, tensor in batch.items()}).item()
+        return cls(batch, value / max(1, num_targets([batch])))
+
+    @torch.no_grad()
+    def compare(self, engine: Engine, shard: Callable[[Batch], Batch], num_copies: int) -> list[str]:
+        """Returns a warning if the wrapped model has another loss; every rank must call it.
+
+        Args:
+            engine: The wrapped model.
+            shard: Takes this rank's part of each sequence.
+            num_copies: How many ranks, or groups of ranks that share a sequence, compute it.
+        """
+        device: Any = engine.accelerator.device
+        part = {name: tensor.to(device) for name, tensor in shard(self.batch).items()}
+        value = engine.sum(engine.loss(**part).item())[0] / num_copies / max(1, num_targets([self.batch]))
+        if abs(value - self.value) <= TOLERANCE * self.value:
+            return []
+        return [
+            f"The first loss is {value:.4f} under this engine and precision, but {self.value:.4f} in the bare model: "
+            "arithmetic differs. Compare with --precision fp32."
+        ]

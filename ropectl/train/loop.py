@@ -1,0 +1,204 @@
+"""The training loop: one place, no branch on method, model, strategy or engine."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ropectl.errors import TrainingError
+from ropectl.train.batches import Batch, Batches, num_targets
+from ropectl.train.engine import Engine
+from ropectl.train.reporter import TrainReporter
+from ropectl.train.run_folder import MetricsFile, TrainingFolder
+from ropectl.train.schedule import learning_rate
+from ropectl.train.settings import FinetuneSettings
+from ropectl.train.stop import StopSignal
+from ropectl.train.validation import Validation, score, short_delta
+
+
+@dataclass
+class Progress:
+    """What a saved state has to hold beside weights, optimizer and random states.
+
+    Attributes:
+        step: Finished steps.
+        tokens: Tokens that were predicted so far.
+        seconds: Time spent in steps [s].
+        unscaled: Perplexity of the model as it was given, by length.
+        start_score: Score of the validation before the first step.
+        best_step: Step of the best validation since then; None before the first.
+        best_score: Its score.
+        since_best: Validations since then.
+    """
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    unscaled: dict[int, float] = field(default_factory=dict)
+    start_score: list[float] = field(default_factory=list)
+    best_step: int | None = None
+    best_score: list[float] = field(default_factory=list)
+    since_best: int = 0
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Progress:
+        """Returns the progress that a state holds."""
+        known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
+        known["unscaled"] = {int(length): value for length, value in known.get("unscaled", {}).items()}
+        return cls(**known)
+
+
+@dataclass
+class Loop:
+    """A run in progress.
+
+    Attributes:
+        settings: What was asked for.
+        engine: Model, optimizer and devices.
+        batches: The sequences of this rank.
+        folder: Where the run is kept.
+        validation: What is measured on the way; None for nothing.
+        reporter: Told how it goes.
+        progress: How far it is.
+        shard: Takes this rank's part of each sequence, where ranks share them.
+        keep_best: Called when the weights are the best so far; on every rank.
+    """
+
+    settings: FinetuneSettings
+    engine: Engine
+    batches: Batches
+    folder: TrainingFolder
+    validation: Validation | None
+    reporter: TrainReporter
+    progress: Progress
+    shard: Callable[[Batch], Batch]
+    keep_best: Callable[[], None]
+
+    def run(self, stop: StopSignal) -> int:
+        """Trains to the end; returns the number of the signal that ended it before, or 0.
+
+        Raises:
+            TrainingError: If the loss or the gradient is no number.
+        """
+        accelerator = self.engine.accelerator
+        self._metrics = MetricsFile(self.folder.metrics, self.progress.step) if accelerator.is_main_process else None
+        if self.progress.step == 0:
+            self._validate()
+            self._save()  # proves, before anything is spent, that it can be done at all
+        self.reporter.training(self.settings.steps, self.progress.step)
+        saved = self.progress.step
+        while self.progress.step < self.settings.steps and not self._is_exhausted():
+            batches = [self.shard(batch) for batch in self.batches.step(self.progress.step)]
+            signals = [float(stop.number == number) for number in (2, 15)]
+            total, *asked = self.engine.sum(num_targets(batches), *signals)
+            if any(asked):
+                self._save() if saved < self.progress.step else None
+                return 2 if asked[0] else 15
+            self._step(batches, total)
+            if self.settings.eval_every and self.progress.step % self.settings.eval_every == 0:
+                self._validate()
+            if self.progress.step % self.settings.save_every == 0 or self.progress.step == self.settings.steps:
+                self._save()
+                saved = self.progress.step
+        if saved < self.progress.step:
+            self._save()
+        return 0
+
+    def _is_exhausted(self) -> bool:
+        return self.settings.early_stop is not None and self.progress.since_best >= self.settings.early_stop
+
+    def _step(self, batches: list[Batch], total: float) -> None:
+        began, engine, settings = time.perf_counter(), self.engine, self.settings
+        rate = learning_rate(
+            self.progress.step, peak=settings.peak_learning_rate, schedule=settings.schedule,
+            warmup_steps=settings.warmup_steps, steps=settings.steps,
+        )  # fmt: skip
+        for group in engine.optimizer.param_groups:
+            group["lr"] = rate
+        device, nll = engine.accelerator.device, 0.0
+        for index, batch in enumerate(batches):
+            is_last = index == len(batches) - 1
+            with engine.accumulation(is_last):
+                loss = engine.loss(**{name: tensor.to(device) for name, tensor in batch.items()})
+                engine.backward(loss, total)
+            nll += loss.detach().double().item()
+        norm = float(engine.accelerator.clip_grad_norm_(engine.loss.parameters(), settings.clip))
+        mean = engine.sum(nll)[0] / max(1.0, total)
+        self._check_finite(mean, norm)
+        engine.optimizer.step()
+        engine.optimizer.zero_grad()
+        seconds = time.perf_counter() - began
+        self.progress.step += 1
+        self.progress.tokens += int(total)
+        self.progress.seconds += seconds
+        metrics = {
+            "step": self.progress.step,
+            "loss": mean,
+            "grad_norm": norm,
+            "learning_rate": rate,
+            "tokens": self.progress.tokens,
+            "tokens_per_second": round(total / seconds, 1),
+            "seconds": round(self.progress.seconds, 3),
+        }
+        self._log(metrics)
+        self.reporter.step(metrics)
+
+    def _check_finite(self, loss: float, norm: float) -> None:
+        scaled = self.engine.accelerator.mixed_precision == "fp16"  # there, a step whose gradient overflows is left out
+        if not math.isfinite(loss) or not (scaled or math.isfinite(norm)):
+            raise TrainingError(
+                f"In step {self.progress.step + 1} the loss is {loss:g} and the norm of its gradient {norm:g}: "
+                "training has diverged. The saved states before it are whole.",
+                "Lower the learning rate (--learning-rate), lengthen the warm-up, or use --precision bf16 or fp32.",
+            )
+
+    def _validate(self) -> None:
+        if self.validation is None:
+            return
+        progress = self.progress
+        with self.engine.evaluation() as model:
+            if not progress.unscaled:
+                self.reporter.phase("measuring the model as it is given")
+                progress.unscaled = self.validation.unscaled(model, self.reporter.advance)
+            self.reporter.phase(f"validation at step {progress.step}", self.validation.tokens)
+            measured = self.validation.measure(model, self.reporter.advance)
+        is_best = self._compare(score(measured))
+        record = {
+            "step": progress.step,
+            "validation": {**measured, "short_delta": short_delta(measured["perplexity"], progress.unscaled)},
+            "best": is_best,
+        }
+        self._log(record)
+        self.reporter.validation(record)
+
+    def _compare(self, own: list[float]) -> bool:
+        """Whether this validation is the best of those after training began."""
+        progress = self.progress
+        if progress.step == 0:
+            progress.start_score = own
+            return False
+        if progress.best_step is not None and own <= progress.best_score:
+            progress.since_best += 1
+            return False
+        self.keep_best()
+        progress.best_step, progress.best_score, progress.since_best = progress.step, own, 0
+        return True
+
+    def _save(self) -> None:
+        accelerator = self.engine.accelerator
+        values = {name: getattr(self.progress, name) for name in Progress.__dataclass_fields__}
+        self.folder.save(
+            self.progress.step, values, self.settings.keep, self.engine.save,
+            is_main=accelerator.is_main_process, barrier=accelerator.wait_for_everyone,
+        )  # fmt: skip
+
+    def _log(self, record: Mapping[str, Any]) -> None:
+        if self._metrics is not None:
+            self._metrics.write(record)
+        flat = {name: value for name, value in record.items() if isinstance(value, int | float) and name != "step"}
+        for kind in ("perplexity", "passkey"):
+            flat |= {f"{kind}/{n}": value for n, value in record.get("validation", {}).get(kind, {}).items()}
+        self.engine.accelerator.log(flat, step=record["step"])

@@ -1,0 +1,81 @@
+"""From tokens to the summed loss, without ever holding the logits of a whole sequence.
+
+The module below is what Accelerate wraps: its forward holds both the decoder and the output head, so that the
+hooks of DDP and FSDP2 see one call. Hidden states become losses in chunks whose logits are computed again in
+the backward pass: one chunk's logits are the most that exist, for one more product with the head.
+
+Legend: B batch, T tokens, V vocabulary, H hidden size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from ropectl.data.training import IGNORE
+from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK, head_is_last
+
+
+class CausalLoss(nn.Module):
+    """A causal language model whose forward pass returns a loss.
+
+    Args:
+        model: A causal language model of transformers, its rotary tables in force.
+        chunk: Tokens of a batch row whose logits exist at a time; 0 for all, None to choose.
+    """
+
+    def __init__(self, model: Any, chunk: int | None = None) -> None:
+        super().__init__()
+        self.model = model
+        self.chunk = chunk
+        #: Whether logits are the head applied to hidden states. Families that scale or cap them behind the head
+        #: are asked for their own logits, which then exist whole.
+        self.reads_hidden = head_is_last(model)
+        self._no_split_modules = getattr(model, "_no_split_modules", None)  # what FSDP2 wraps one by one
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        targets: Tensor,
+        position_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Returns the sum of the losses of all targets [nats], a float32 scalar.
+
+        Args:
+            input_ids: (B, T) tokens.
+            targets: (B, T) the token that each position has to predict, shifted already; IGNORE for none.
+            position_ids: (B, T) positions; 0 to T - 1 without it.
+            attention_mask: (B, T) ones where positions jump inside one sequence; needed nowhere else.
+        """
+        inputs = {"input_ids": input_ids, "position_ids": position_ids, "attention_mask": attention_mask}
+        inputs = {name: value for name, value in inputs.items() if value is not None}
+        if not self.reads_hidden:
+            logits = self.model(**inputs, use_cache=False).logits
+            return self._sum(nn.Identity(), logits, targets)
+        hidden = self.model.get_decoder()(**inputs, use_cache=False).last_hidden_state
+        return self._sum(self.model.get_output_embeddings(), hidden, targets)
+
+    def _sum(self, head: nn.Module, states: Tensor, targets: Tensor) -> Tensor:
+        batch, length = targets.shape
+        step = self.chunk
+        if step is None:
+            step = max(1, LOGITS_PER_CHUNK // (self.model.get_output_embeddings().weight.shape[0] * batch))
+        total = torch.zeros((), device=states.device)
+        for start in range(0, length, step or length):
+            part, wanted = (tensor[:, start : start + (step or length)] for tensor in (states, targets))
+            if step and torch.is_grad_enabled():
+                total = total + checkpoint(_nll_sum, head, part, wanted, use_reentrant=False)
+            else:
+                total = total + _nll_sum(head, part, wanted)
+        return total
+
+
+def _nll_sum(head: nn.Module, states: Tensor, targets: Tensor) -> Tensor:
+    # Flat, so that the vocabulary is the last dimension: over any other, torch sums less exactly on the CPU.
+    logits = head(states).float().flatten(0, 1)
+    return F.cross_entropy(logits, targets.flatten(), ignore_index=IGNORE, reduction="sum")

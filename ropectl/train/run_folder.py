@@ -1,0 +1,218 @@
+"""The folder beside the result that holds a run: settings, metrics, saved states, the best weights.
+
+    OUT.run/run.json             the settings that decide the result, and the environment
+    OUT.run/metrics.jsonl        one line a step, one line a validation
+    OUT.run/state-00000100/      everything needed to go on after step 100
+    OUT.run/best/                the trained weights with the best validation
+
+A state is written under another name and renamed once it is whole, so a kill at any moment leaves whole states
+only. What was written is checked again before it is used: a full disk can cut a file short without an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ropectl.errors import ConfigError
+from ropectl.runs import content_id, package_versions, write_json
+
+PROGRESS, RUN, METRICS, BEST = "progress.json", "run.json", "metrics.jsonl", "best"
+_STATE = re.compile(r"state-(\d{8})")
+
+
+@dataclass(frozen=True)
+class State:
+    """A saved state of a run.
+
+    Attributes:
+        path: Its folder.
+        progress: What the loop needs beside weights and optimizer; ``step`` is the number of finished steps.
+    """
+
+    path: Path
+    progress: dict[str, Any]
+
+
+class TrainingFolder:
+    """The run folder that belongs to a result.
+
+    Args:
+        out: Where the result will stand; the run stands beside it, as ``OUT.run``.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.path = out.absolute().with_name(f"{out.name}.run")
+
+    @property
+    def metrics(self) -> Path:
+        """The file of metrics."""
+        return self.path / METRICS
+
+    @property
+    def best(self) -> Path:
+        """The folder of the best weights."""
+        return self.path / BEST
+
+    def check_settings(self, settings: Mapping[str, Any], force: bool) -> list[str]:
+        """Checks that a run here may be continued with these settings; returns what to say about it.
+
+        Raises:
+            ConfigError: If they are others than the run began with, and ``force`` is not set.
+        """
+        try:
+            before = json.loads((self.path / RUN).read_text())["settings"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return []
+        if content_id(before) == content_id(settings):
+            return []
+        changed = sorted(name for name in {*before, *settings} if before.get(name) != settings.get(name))
+        if not force:
+            described = "; ".join(
+                f"{name.replace('_', '-')} was {before.get(name)!r}, is {settings.get(name)!r}" for name in changed
+            )
+            raise ConfigError(
+                f"{self.path} holds a run with other settings: {described}.",
+                "Another place: -o PATH. To begin anew: --overwrite. To go on from its state all the same: --force",
+            )
+        return [f"Going on although settings have changed: {', '.join(changed)}."]
+
+    def begin(self, settings: Mapping[str, Any]) -> None:
+        """Makes the folder and writes down what the run is."""
+        write_json(self.path / RUN, {"settings": dict(settings), "versions": package_versions()})
+
+    def clear(self) -> None:
+        """Removes the run."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def states(self) -> list[State]:
+        """Returns the saved states that are whole, oldest first."""
+        found = []
+        for path in sorted(self.path.glob("state-*")):
+            progress = _whole(path) if _STATE.fullmatch(path.name) else None
+            if progress is not None:
+                found.append(State(path, progress))
+        return found
+
+    def save(
+        self,
+        step: int,
+        progress: Mapping[str, Any],
+        keep: int,
+        write: Callable[[Path], None],
+        *,
+        is_main: bool,
+        barrier: Callable[[], None],
+    ) -> None:
+        """Writes a state, whole or not at all, and removes older ones.
+
+        Args:
+            step: Finished steps.
+            progress: Kept in the state.
+            keep: States that stay.
+            write: Writes its files into a folder; called on every rank.
+            is_main: Whether this rank makes, renames and removes folders.
+            barrier: Waits for all ranks.
+        """
+        aside, final = self.path / f".state-{step:08d}.tmp", self.path / f"state-{step:08d}"
+        if is_main:
+            for leftover in self.path.glob(".state-*.tmp"):
+                shutil.rmtree(leftover, ignore_errors=True)
+            aside.mkdir(parents=True)
+        barrier()
+        try:
+            write(aside)
+            barrier()
+            if is_main:
+                sizes = {
+                    path.relative_to(aside).as_posix(): path.stat().st_size
+                    for path in aside.rglob("*")
+                    if path.is_file()
+                }
+                write_json(aside / PROGRESS, {**progress, "step": step, "files": sizes})
+                shutil.rmtree(final, ignore_errors=True)
+                aside.rename(final)
+                for state in self.states()[:-keep]:
+                    shutil.rmtree(state.path, ignore_errors=True)
+        except BaseException:
+            if is_main:
+                shutil.rmtree(aside, ignore_errors=True)
+            raise
+        barrier()
+
+
+def _whole(path: Path) -> dict[str, Any] | None:
+    """What a state says of itself, if all its files are there with all their bytes."""
+    try:
+        progress: dict[str, Any] = json.loads((path / PROGRESS).read_text())
+        complete = all((path / name).stat().st_size == size for name, size in progress["files"].items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return progress if complete else None
+
+
+class MetricsFile:
+    """One JSON object a line, for programs; what a continued run does again is taken out first.
+
+    Args:
+        path: The file.
+        step: Finished steps of the state that the run goes on from.
+    """
+
+    def __init__(self, path: Path, step: int) -> None:
+        self._path = path
+        kept = [line for line in read_metrics(path) if line["step"] <= step]
+        temporary = path.with_name(f".{path.name}.tmp")
+        temporary.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        temporary.replace(path)
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Adds a line."""
+        with self._path.open("a") as file:
+            file.write(json.dumps(dict(record)) + "\n")
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Returns the lines of a file of metrics; one that a kill cut short is left out."""
+    records = []
+    if path.is_file():
+        for line in path.read_text().splitlines():
+            try:
+                record = json.loads(line)
+                records.append(record) if isinstance(record["step"], int) else None
+            except (ValueError, KeyError, TypeError):
+                continue
+    return records
+
+
+@contextmanager
+def run_lock(path: Path) -> Iterator[None]:
+    """Keeps two processes from training into one folder.
+
+    Raises:
+        ConfigError: If another process that is alive does.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    lock = path / ".lock"
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # falls with its process, even by kill -9
+        except ImportError:
+            pass  # Windows has no such lock
+        except OSError:
+            raise ConfigError(
+                f"Another run is writing to {path}.", "Wait for it, or choose another place: --out PATH"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)

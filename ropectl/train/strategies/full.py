@@ -1,0 +1,33 @@
+"""All weights are trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ropectl.errors import ConfigError
+from ropectl.train.settings import FinetuneSettings
+from ropectl.train.strategies.strategy import Strategy
+
+_OF_LORA = ("lora_rank", "lora_alpha", "lora_dropout", "lora_targets", "train_norms", "train_embeddings", "merge")
+
+
+class FullStrategy(Strategy):
+    """Trains every weight; tied weights are one parameter, and stay one."""
+
+    def __init__(self, settings: FinetuneSettings) -> None:
+        super().__init__(settings)
+        fields = FinetuneSettings.model_fields
+        changed = [name for name in _OF_LORA if getattr(settings, name) != fields[name].default]
+        if changed:
+            raise ConfigError(
+                f"{', '.join(name.replace('_', '-') for name in changed)} means nothing where all weights are trained.",
+                "Type: --strategy lora",
+            )
+
+    def prepare(self, model: Any) -> None:
+        """Asks for the gradients of everything."""
+        model.requires_grad_(True)
+
+    def merged(self, model: Any) -> Any:
+        """Returns the model itself."""
+        return model

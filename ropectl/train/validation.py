@@ -1,0 +1,137 @@
+"""Measuring the model while it is trained, on text that it is not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ropectl.data.passkey import PasskeyPromptBuilder
+from ropectl.data.sources import open_source
+from ropectl.data.tokens import DocumentSet, select_documents
+from ropectl.errors import ConfigError, DataError
+from ropectl.evaluate.setup import default_lengths, missing_lengths_notes
+from ropectl.hf.source import ModelSource
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.methods.none import NoScaling
+from ropectl.train.settings import DEFAULT_EVAL_TEXT, FinetuneSettings
+
+#: Depths of the needle in validation, evenly spaced over [0, 1].
+DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What is measured, the same every time.
+
+    Attributes:
+        source: The model's description.
+        method: The method that is trained.
+        documents: Held-out text.
+        lengths: Context lengths of perplexity [tokens].
+        builder: Builds passkey prompts.
+        passkey_lengths: Lengths of passkey prompts [tokens]; empty for none.
+        trials: Passkey prompts per length and depth.
+    """
+
+    source: ModelSource
+    method: ScalingMethod
+    documents: DocumentSet
+    lengths: list[int]
+    builder: PasskeyPromptBuilder
+    passkey_lengths: list[int]
+    trials: int
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that go through the model each time, about."""
+        prompts = sum(len(self.builder.distinct_depths(n, DEPTHS)) * n for n in self.passkey_lengths) * self.trials
+        return len(self.documents.documents) * max(self.lengths) + prompts
+
+    def measure(self, model: Any, progress: Callable[[int], None]) -> dict[str, Any]:
+        """Returns perplexity by length and passkey accuracy by length, in evaluation's own numbers."""
+        from ropectl.evaluate.passkey import measure_passkey
+
+        result: dict[str, Any] = {"perplexity": self._perplexity(model, self.method, self.lengths, progress)}
+        rope = self.source.rope
+        result["passkey"] = {
+            length: measure_passkey(
+                model, self.method, rope.geometry, self.builder, length, DEPTHS, self.trials,
+                layers=rope.layer_type, progress=progress,
+            ).accuracy
+            for length in self.passkey_lengths
+        }  # fmt: skip
+        return result
+
+    def unscaled(self, model: Any, progress: Callable[[int], None]) -> dict[int, float]:
+        """Returns the perplexity of the model as it is given, at the lengths that it was trained for."""
+        lengths = [n for n in self.lengths if n <= self.source.rope.geometry.original_max_position_embeddings]
+        return self._perplexity(model, NoScaling(), lengths, progress) if lengths else {}
+
+    def _perplexity(
+        self, model: Any, method: ScalingMethod, lengths: list[int], progress: Callable[[int], None]
+    ) -> dict[int, float]:
+        from ropectl.evaluate.perplexity import measure_perplexity
+
+        rope = self.source.rope
+        points = measure_perplexity(
+            model, method, rope.geometry, self.documents, lengths, layers=rope.layer_type, progress=progress
+        )
+        return {point.context_length: point.perplexity for point in points if point.perplexity is not None}
+
+
+def short_delta(perplexity: dict[int, float], unscaled: dict[int, float]) -> float | None:
+    """Returns the largest relative rise of perplexity over the unscaled model's, up to the trained length."""
+    changes = [perplexity[length] / before - 1 for length, before in unscaled.items() if length in perplexity]
+    return max(changes, default=None)
+
+
+def score(measured: dict[str, Any]) -> list[float]:
+    """Returns what decides which state is best, larger being better.
+
+    Mean passkey accuracy first, for training longer can lose retrieval while perplexity still falls
+    (https://github.com/dwzhu-pku/PoSE/issues/5); then perplexity at the longest length.
+    """
+    passkey, perplexity = measured["passkey"], measured["perplexity"]
+    accuracy = sum(passkey.values()) / len(passkey) if passkey else 0.0
+    return [accuracy, -perplexity[max(perplexity)]]
+
+
+def make_validation(
+    settings: FinetuneSettings,
+    source: ModelSource,
+    method: ScalingMethod,
+    tokenizer: Any,
+    bos_token_id: int | None,
+    target_length: int,
+) -> tuple[Validation | None, list[str]]:
+    """Returns what is measured while training, and what to say about it; None where nothing is.
+
+    Raises:
+        ConfigError: If no held-out text is named, or lengths are impossible.
+        DataError: If the text is too short.
+    """
+    if settings.eval_every is None:
+        if settings.early_stop is not None:
+            raise ConfigError("--early-stop needs validations to go by.", "Type for example: --eval-every 50")
+        return None, []
+    text = settings.eval_text or (DEFAULT_EVAL_TEXT if settings.text.startswith("builtin:") else None)
+    if text is None:
+        raise ConfigError(
+            "--eval-every needs text that the model is not trained on.", "Type for example: --eval-text held-out.txt"
+        )
+    if text == settings.text:
+        raise ConfigError(f"--eval-text {text} is the training text.", "Name text that the model is not trained on.")
+    trained = source.rope.geometry.original_max_position_embeddings
+    lengths = sorted(set(settings.eval_lengths)) or [n for n in default_lengths(trained, target_length) if n >= trained]
+    documents = select_documents(open_source(text), tokenizer, bos_token_id, lengths, settings.eval_documents)
+    if not documents.documents:
+        raise DataError(
+            f"{text}: none of {documents.num_seen} documents has {min(lengths)} tokens; the longest has {documents.longest}.",
+            "Use shorter lengths, --eval-lengths N, or longer text.",
+        )
+    builder = PasskeyPromptBuilder(tokenizer, bos_token_id)
+    notes = missing_lengths_notes(documents, lengths, text)
+    possible = [n for n in lengths if n <= documents.length]
+    passkey_lengths = [n for n in lengths if n >= builder.min_length] if settings.eval_trials else []
+    return Validation(source, method, documents, possible, builder, passkey_lengths, settings.eval_trials), notes
