@@ -9,6 +9,9 @@ from typing import Any
 #: Fields that are looked for, in this order, where none is named.
 TOKENS_FIELD, TEXT_FIELD = "input_ids", "text"
 
+#: Tokens are stored as 32-bit integers.
+TOKEN_LIMIT = 1 << 31
+
 
 @dataclass(frozen=True)
 class Document:
@@ -43,7 +46,7 @@ def row_document(name: str, row: Any, field: str) -> Document | None:
     value = row.get(choose_field(row, field))
     if isinstance(value, str):
         return Document(name, value) if _is_unicode(value) else None
-    if isinstance(value, list | tuple) and all(type(token) is int and token >= 0 for token in value):
+    if isinstance(value, list | tuple) and all(type(token) is int and 0 <= token < TOKEN_LIMIT for token in value):
         return Document(name, "", tuple(value))
     return None
 
