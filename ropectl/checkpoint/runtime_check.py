@@ -102,7 +102,7 @@ def _token_ids(settings: RuntimeCheckSettings, source: ModelSource, options: Loa
     tokenizer = load_tokenizer(source, options)
     longest = 0
     for document in open_source(settings.text):
-        ids: list[int] = tokenizer(document.text[: 20 * length])["input_ids"]
+        ids = list(document.input_ids or tokenizer(document.text[: 20 * length])["input_ids"])
         if len(ids) >= length:
             return ids[:length]
         longest = max(longest, len(ids))

@@ -26,6 +26,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from ropectl.data.tokens import encode_fragment
 from ropectl.errors import ConfigError
 
 TASK = (
@@ -47,6 +48,8 @@ LABELS = ("A", "B", "C", "D", "E", "F", "G", "H", "I", "J")
 MAX_DISTRACTORS = len(LABELS) - 1
 
 KEY_RANGE = (10_000, 99_999)  # five random digits
+
+EVALUATION_NAMESPACE, TRAINING_NAMESPACE = "ropectl-passkey", "ropectl-passkey-training"
 
 FillerStream = Callable[[random.Random, int], list[int]]
 
@@ -80,6 +83,8 @@ class PasskeyPromptBuilder:
         num_distractors: Other labelled keys in the haystack, in ``[0, 9]``. With any, the asked
             key is labelled too, and a model that returns another key is wrong.
         filler: Replaces the published filler: ``filler(rng, n)`` returns ``n`` tokens.
+        namespace: Seeds under another namespace are other seeds: what is trained on draws its keys and
+            filler apart from what is measured, whatever the seeds.
 
     Raises:
         ConfigError: If ``num_distractors`` is out of range.
@@ -92,6 +97,7 @@ class PasskeyPromptBuilder:
         seed: int = 0,
         num_distractors: int = 0,
         filler: FillerStream | None = None,
+        namespace: str = EVALUATION_NAMESPACE,
     ) -> None:
         if not 0 <= num_distractors <= MAX_DISTRACTORS:
             raise ConfigError(
@@ -101,7 +107,7 @@ class PasskeyPromptBuilder:
         self._tokenizer = tokenizer
         self._head = [bos_token_id] if bos_token_id is not None else []
         self._head += self._encode(TASK)
-        self._seed = seed
+        self._seed = f"{namespace}:{seed}"
         self._labels = [f" {label}" for label in LABELS[: num_distractors + 1]] if num_distractors else [""]
         self._question = self._encode(QUESTION.format(label=self._labels[0]))
         self._filler = filler or self._published_filler
@@ -156,7 +162,7 @@ class PasskeyPromptBuilder:
                 f"Use lengths of at least {self.min_length}.",
             )
         position = self.needle_position(length, depth)
-        rng = random.Random(f"ropectl-passkey:{self._seed}:{position}:{trial}")
+        rng = random.Random(f"{self._seed}:{position}:{trial}")
         keys = self._draw_keys(rng)
         needle = self._needle(keys[0], self._labels[0])
         answer = self._answer(keys[0])
@@ -263,14 +269,4 @@ class PasskeyPromptBuilder:
         return [self._encode(s) for s in FILLER], [self._encode(f" {s}") for s in FILLER]
 
     def _encode(self, text: str) -> list[int]:
-        """Tokens of a fragment as it stands inside a text.
-
-        SentencePiece tokenizers put a space before whatever they are given. The fragment is
-        therefore tokenized behind a short context, whose tokens are then taken off.
-        """
-        context = "a" if text[0].isspace() else "\n"
-        context_ids = self._tokenizer.encode(context, add_special_tokens=False)
-        ids: list[int] = self._tokenizer.encode(context + text, add_special_tokens=False)
-        if ids[: len(context_ids)] == context_ids:
-            return ids[len(context_ids) :]
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
+        return encode_fragment(self._tokenizer, text)

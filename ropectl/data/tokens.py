@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.data.documents import Document
-from ropectl.errors import ConfigError
+from ropectl.errors import ConfigError, DataError
 
 #: Text taken for each wanted token at first; the rest is read where tokens turn out longer than that.
 CHARACTERS_PER_TOKEN = 16
@@ -88,7 +88,12 @@ class DocumentSet:
 
 
 def select_documents(
-    documents: Iterable[Document], tokenizer: Any, bos_token_id: int | None, lengths: list[int], limit: int
+    documents: Iterable[Document],
+    tokenizer: Any,
+    bos_token_id: int | None,
+    lengths: list[int],
+    limit: int,
+    vocabulary: int | None = None,
 ) -> DocumentSet:
     """Returns the first ``limit`` documents that have the longest wanted length.
 
@@ -101,6 +106,10 @@ def select_documents(
         bos_token_id: Put first; None for none.
         lengths: Wanted context lengths [tokens].
         limit: Most documents to take.
+        vocabulary: Tokens that the model knows; None if that is not known.
+
+    Raises:
+        DataError: If a pre-tokenized document holds a token that the model does not know.
     """
     wanted = sorted(set(lengths), reverse=True)
     by_length: dict[int, list[TokenizedDocument]] = {length: [] for length in wanted}
@@ -108,7 +117,8 @@ def select_documents(
     num_seen = longest = 0
     for document in documents:
         num_seen += 1
-        ids = head + _first_tokens(tokenizer, document.text, wanted[0])
+        ids = _document_tokens(document, tokenizer, head, wanted[0])
+        check_vocabulary(document.name, max(ids, default=0), vocabulary)
         longest = max(longest, len(ids))
         for length in wanted:
             if len(ids) >= length and len(by_length[length]) < limit:
@@ -119,6 +129,47 @@ def select_documents(
         if by_length[length]:
             return DocumentSet(by_length[length], length, num_seen, longest, bos_token_id)
     return DocumentSet([], 0, num_seen, longest, bos_token_id)
+
+
+def encode_fragment(tokenizer: Any, text: str) -> list[int]:
+    """Returns the tokens of a text as it stands inside a longer one.
+
+    SentencePiece tokenizers put a space before whatever they are given. The text is therefore tokenized
+    behind a short context, whose tokens are then taken off.
+    """
+    context = "a" if text[0].isspace() else "\n"
+    context_ids = tokenizer.encode(context, add_special_tokens=False)
+    ids: list[int] = tokenizer.encode(context + text, add_special_tokens=False)
+    if ids[: len(context_ids)] == context_ids:
+        return ids[len(context_ids) :]
+    return list(tokenizer.encode(text, add_special_tokens=False))
+
+
+def check_vocabulary(name: str, largest: int, vocabulary: int | None) -> None:
+    """Checks that the model knows every token of a document or source.
+
+    Args:
+        name: What the tokens are of.
+        largest: The largest of them.
+        vocabulary: Tokens that the model knows; None if that is not known.
+
+    Raises:
+        DataError: If it does not.
+    """
+    if vocabulary is not None and largest >= vocabulary:
+        raise DataError(
+            f"{name} holds the token {largest}, but the model knows {vocabulary} tokens (0 to {vocabulary - 1}): "
+            "it was made with another tokenizer.",
+            "Give the text instead, for example: --text SOURCE#text",
+        )
+
+
+def _document_tokens(document: Document, tokenizer: Any, head: list[int], count: int) -> list[int]:
+    """At least the first ``count`` tokens, behind ``head``; a pre-tokenized document that begins with it gets no second one."""
+    if document.input_ids is None:
+        return head + _first_tokens(tokenizer, document.text, count)
+    ids = list(document.input_ids[:count])
+    return ids if ids[: len(head)] == head else head + ids
 
 
 def _first_tokens(tokenizer: Any, text: str, count: int) -> list[int]:

@@ -128,6 +128,12 @@ class Setup:
         """The model; weights load here."""
         return load_model(self.source, self.load_options)
 
+    @property
+    def vocabulary(self) -> int | None:
+        """Tokens that the model knows; None if its config does not say."""
+        size = text_section(self.source.config).get("vocab_size")
+        return size if isinstance(size, int) else None
+
     def documents(self, lengths: list[int]) -> DocumentSet:
         """Returns the documents that are scored at these lengths.
 
@@ -137,7 +143,7 @@ class Setup:
         config = self.config
         assert isinstance(config, TextConfig)
         chosen = select_documents(
-            open_source(config.text), self.tokenizer, self.bos_token_id, lengths, config.documents
+            open_source(config.text), self.tokenizer, self.bos_token_id, lengths, config.documents, self.vocabulary
         )
         if not chosen.documents:
             raise DataError(

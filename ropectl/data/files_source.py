@@ -1,0 +1,104 @@
+"""Text in files: plain text, JSON lines, Parquet and Arrow, alone, in a folder or by a glob pattern."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any
+
+from ropectl.data.address import exists, file_stamps, split_off, visible_files
+from ropectl.data.datasets_source import data_file_documents
+from ropectl.data.documents import Document, row_document
+from ropectl.errors import DataError
+
+
+def file_documents(source: str) -> Iterator[Document]:
+    """Returns the documents of ``FILE``, ``FOLDER`` or ``'GLOB'``, each with ``#FIELD`` for files of rows.
+
+    Raises:
+        DataError: If nothing is there, or a file is not what its name says.
+    """
+    name, field = split_off(source, "#")
+    paths = _paths(name, source)
+    return (document for path in paths for document in _reader(path)(path, field))
+
+
+def file_identity(source: str) -> Any:
+    """Returns what changes whenever the text may have changed."""
+    name, field = split_off(source, "#")
+    return [field, file_stamps(_paths(name, source))]
+
+
+def _paths(name: str, source: str) -> list[Path]:
+    path = Path(name).expanduser()
+    if not exists(name) and has_magic(name):
+        found = (Path(each) for each in glob(str(path), recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
+        paths = sorted(each for each in found if each.is_file())
+    elif not exists(name):
+        raise DataError(
+            f"There is no text at {source!r}.",
+            "Give a file, a folder, a glob in quotes, hf:NAME for a data set on the hub, or builtin:stdlib.",
+        )
+    else:
+        paths = visible_files(path) if path.is_dir() else [path]
+    if not paths:
+        raise DataError(f"{source!r} holds no files.")
+    return paths
+
+
+def _whole_text(path: Path, field: str) -> Iterator[Document]:
+    try:
+        yield Document(str(path), path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise _not_text(path) from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _json_lines(path: Path, field: str) -> Iterator[Document]:
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield _json_document(path, number, line, field)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _json_document(path: Path, number: int, line: bytes, field: str) -> Document:
+    try:
+        document = row_document(f"{path}:{number}", json.loads(line), field)
+    except UnicodeError:
+        raise _not_text(path) from None
+    except (ValueError, RecursionError):
+        document = None
+    if document is None:
+        raise DataError(
+            f"{path}, line {number}, is not a JSON object with text in the field {field or 'text'!r}.",
+            "Name the field: --text FILE#FIELD",
+        )
+    return document
+
+
+#: How files are read, by the end of their names; all others are one text each.
+READERS: dict[str, Callable[[Path, str], Iterator[Document]]] = {
+    ".jsonl": _json_lines,
+    ".parquet": data_file_documents,
+    ".arrow": data_file_documents,
+}
+
+
+def _reader(path: Path) -> Callable[[Path, str], Iterator[Document]]:
+    return READERS.get(path.suffix, _whole_text)
+
+
+def _not_text(path: Path) -> DataError:
+    return DataError(
+        f"{path} is not UTF-8 text.", "Give text files only, for example with a glob: --text 'books/*.txt'"
+    )
+
+
+def _unreadable(path: Path, error: OSError) -> DataError:
+    return DataError(f"Cannot read {path}: {error.strerror or error}.")

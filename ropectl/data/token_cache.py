@@ -1,0 +1,93 @@
+"""The cache of tokens: folders that are written aside and renamed, by any number of processes at once."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ropectl.errors import ConfigError
+
+CACHE_HINT = "Choose another place for tokens: set the environment variable ROPECTL_CACHE"
+
+#: A folder that another process began and left is removed after so long [s].
+_ABANDONED = 24 * 3600
+
+
+def cache_folder() -> Path:
+    """Returns where stores are kept: ``tokens`` under ``$ROPECTL_CACHE``, else under ``ropectl`` in the user's cache folder."""
+    if own := os.environ.get("ROPECTL_CACHE"):
+        return Path(own).expanduser() / "tokens"
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path.home() / ".cache") / "ropectl" / "tokens"
+
+
+@contextmanager
+def scratch_folder(folder: Path) -> Iterator[Path]:
+    """Yields a folder beside the one to be made; nothing is left of it afterwards.
+
+    Raises:
+        ConfigError: If it cannot be made.
+    """
+    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    with writing(folder.parent):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        for other in folder.parent.glob(f".{folder.name}.*"):
+            if _age(other) > _ABANDONED:
+                shutil.rmtree(other, ignore_errors=True)
+        scratch.mkdir()
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _age(folder: Path) -> float:
+    """Seconds since anything in a folder was written."""
+    changed = [0.0]
+    with suppress(OSError):
+        changed = [path.stat().st_mtime for path in (folder, *folder.iterdir())]
+    return time.time() - max(changed)
+
+
+def publish(scratch: Path, folder: Path, is_whole: Callable[[Path], bool]) -> None:
+    """Gives a finished store its name, unless another process was faster; what is damaged there makes way.
+
+    Args:
+        scratch: The finished folder.
+        folder: Its name from now on.
+        is_whole: Returns whether what is in a folder can be used.
+
+    Raises:
+        ConfigError: If it cannot be renamed.
+    """
+    with writing(folder.parent):
+        for attempt in range(3):
+            try:
+                scratch.rename(folder)
+                return
+            except OSError:
+                if attempt == 2 or not folder.exists():
+                    raise
+            if is_whole(folder):
+                return
+            with suppress(FileNotFoundError):  # another process has just moved it
+                damaged = folder.rename(scratch.with_name(f"{scratch.name}.damaged"))
+                shutil.rmtree(damaged, ignore_errors=True)
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Says what to do where the cache cannot be written.
+
+    Raises:
+        ConfigError: In place of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"Cannot write tokens to {place}: {error.strerror or error}.", CACHE_HINT) from None
