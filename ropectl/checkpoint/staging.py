@@ -12,7 +12,6 @@ from pathlib import Path
 
 from ropectl.errors import ConfigError
 
-
 #: What a checkpoint or an adapter has, and other folders do not.
 _MARKS = ("config.json", "adapter_config.json")
 

@@ -113,6 +113,11 @@ class TrainingData:
         """Blocks of text: text samples in an epoch."""
         return self._plan.num_blocks
 
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all tokens of the text."""
+        return self._store.fingerprint
+
     def epoch(self, index: int) -> int:
         """Returns how often all text had been seen before a sample."""
         return self._num_text_before(index) // self.num_blocks

@@ -11,6 +11,9 @@ from ropectl.data.training import TrainingData
 from ropectl.hf.dialects import text_section
 from ropectl.train.task import Task
 
+#: Read from a source that is larger than the run needs, so that a short run still sees a mixture [tokens].
+MIN_TOKENS = 16_000_000
+
 
 def make_data(task: Task, tokenizer: Any, bos_token_id: int | None, progress: Callable[[int], None]) -> TrainingData:
     """Returns the sequences of a run.
@@ -28,7 +31,7 @@ def make_data(task: Task, tokenizer: Any, bos_token_id: int | None, progress: Ca
     vocabulary = text_section(task.source.config).get("vocab_size")
     store = TokenStore.build(
         settings.text, tokenizer, bos_token_id,
-        max_tokens=settings.steps * settings.batch_size * task.seq_len, vocabulary=vocabulary, progress=progress,
+        max_tokens=max(MIN_TOKENS, settings.steps * settings.batch_size * task.seq_len), vocabulary=vocabulary, progress=progress,
     )  # fmt: skip
     return TrainingData(
         store,

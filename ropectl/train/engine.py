@@ -109,7 +109,7 @@ class Engine:
         result: list[float] = self.accelerator.reduce(tensor, reduction="sum").tolist()
         return result
 
-    def backward(self, loss: Tensor, total_targets: float, is_last: bool) -> None:
+    def backward(self, loss: Tensor, total_targets: float) -> None:
         """Adds the gradient of one micro-batch.
 
         DDP and FSDP2 average gradients over ranks; the sum over all targets of all ranks is wanted, divided by
@@ -118,7 +118,6 @@ class Engine:
         Args:
             loss: The summed loss of the micro-batch on this rank [nats].
             total_targets: Targets of the whole step, over all ranks.
-            is_last: Whether it is the step's last micro-batch, after which gradients are exchanged.
         """
         self.accelerator.backward(loss * (self.accelerator.num_processes / max(1.0, total_targets)))
 

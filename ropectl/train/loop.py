@@ -85,7 +85,7 @@ class Loop:
         """
         accelerator = self.engine.accelerator
         self._metrics = MetricsFile(self.folder.metrics, self.progress.step) if accelerator.is_main_process else None
-        if self.progress.step == 0:
+        if self.progress.step == 0 and not self.progress.start_score:
             self._validate()
             self._save()  # proves, before anything is spent, that it can be done at all
         self.reporter.training(self.settings.steps, self.progress.step)

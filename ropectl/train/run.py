@@ -58,7 +58,7 @@ def run(
     validation, notes = make_validation(settings, task.source, task.plan.method, tokenizer, bos_token_id, target)
     for note in notes:
         reporter.note(note)
-    identity = task.identity(data.store.fingerprint)
+    identity = task.identity(data.fingerprint)
     if settings.dry_run or folder is None:
         from ropectl.train.estimate import dry_run
 
