@@ -63,7 +63,8 @@ def run(
         from ropectl.train.estimate import dry_run
 
         return Finetuned(dry_run(task, data, accelerator, reporter))
-    finished = None if settings.overwrite else finished_record(task.settings.out, identity)
+    assert settings.out is not None
+    finished = None if settings.overwrite else finished_record(settings.out, identity)
     if finished is not None:
         reporter.note(f"{settings.out} is the finished result of these settings.")
         return Finetuned(finished, step=finished["training"]["step"])

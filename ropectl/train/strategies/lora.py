@@ -91,4 +91,5 @@ def _norm_names(model: Any) -> list[str]:
 
 
 def _name_of(model: Any, wanted: Any) -> str:
-    return next(name for name, module in model.named_modules() if module is wanted)
+    names: list[str] = [name for name, module in model.named_modules() if module is wanted]
+    return names[0]
