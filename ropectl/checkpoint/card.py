@@ -31,6 +31,8 @@ def _section(record: Mapping[str, Any]) -> str:
     geometry = record["geometry"]
     frozen = f", frozen at {record['seq_len']} tokens" if record["seq_len"] else ""
     weights = "weights were loaded and saved anew" if record["files"].get("rewritten") else "weights are unchanged"
+    if record.get("training"):
+        weights = "weights were fine-tuned"
     lines = [
         BEGIN,
         "## Context extension",
@@ -41,6 +43,7 @@ def _section(record: Mapping[str, Any]) -> str:
         f"- trained: {geometry['original_max_position_embeddings']} tokens, rope_theta {geometry['rope_theta']:g}, "
         f"{describe_rotary_dim(geometry)}",
         f"- meant for: {record['target_length']} tokens",
+        *_training(record.get("training")),
         "",
         "How to run it:",
         "",
@@ -52,6 +55,18 @@ def _section(record: Mapping[str, Any]) -> str:
             lines += [f"{step['runtime']}: not possible. {step['refusal']}", ""]
     lines += ["Positions can be computed that far; how well the model works there is a matter of measurement.", END]
     return "\n".join(lines)
+
+
+def _training(training: Mapping[str, Any] | None) -> list[str]:
+    if training is None:
+        return []
+    settings = training["settings"]
+    chosen = f", the weights of step {training['step']}" if training["step"] != training["steps"] else ""
+    return [
+        f"- fine-tuning: {settings['strategy']}, {training['steps']} steps of {settings['batch_size']} sequences of "
+        f"{training['seq_len']} tokens (`{settings['text']}`), positions {settings['positions']}, peak learning rate "
+        f"{training['learning_rate']:g}{chosen}"
+    ]
 
 
 def _short(spec: str, width: int = 200) -> str:

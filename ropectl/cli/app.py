@@ -26,6 +26,7 @@ from ropectl.cli.commands.verify_runtime import verify_runtime
 from ropectl.errors import RopectlError
 
 EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
 EXIT_OF_SIGNAL = 128  # plus its number: 130 for Ctrl-C, 143 for a polite kill
 EXIT_BROKEN_PIPE = 141  # as a program that SIGPIPE ended
 
@@ -84,8 +85,8 @@ def main() -> None:
         app()
     except _Interrupted as interruption:
         print(
-            "Interrupted. Nothing half written is left. A comparison keeps its finished records, and the same command "
-            "continues it.",
+            "Interrupted. Nothing half written is left. A comparison keeps its finished records and a training run its saved "
+            "states: the same command continues it.",
             file=sys.stderr,
         )
         sys.exit(EXIT_OF_SIGNAL + interruption.args[0])
@@ -95,7 +96,8 @@ def main() -> None:
     except RopectlError as error:
         if os.environ.get("ROPECTL_DEBUG"):
             raise
-        print(f"Error: {error}", file=sys.stderr)
+        if os.environ.get("RANK", "0") == "0" or error.exit_code != EXIT_BAD_INPUT:  # every rank finds bad input
+            print(f"Error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except Exception as error:
         if os.environ.get("ROPECTL_DEBUG"):

@@ -69,6 +69,8 @@ def _value(value: Any) -> str:
 
 
 def _files(files: Mapping[str, Any]) -> str:
+    if "num_tensors" in files:
+        return f"{files['num_tensors']} trained or merged tensors, {size(files['num_bytes'])}, validated"
     if files.get("rewritten"):
         return "weights are loaded and saved"
     how = "weights hard linked" if files["linked"] else "copied byte for byte"

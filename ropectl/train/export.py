@@ -82,7 +82,7 @@ def export(
             merged = strategy.merged(model).to(getattr(torch, dtype))
             save_model(merged, source, aside, options)
         count, size = validate_files(aside, len(weights) if strategy.keeps_adapter else None)
-        note(f"Validated {count} tensors, {size} bytes.")
+        note(f"Validated {count} tensors, {size:,} bytes.")
         return {"rewritten": True, "num_tensors": count, "num_bytes": size}
 
     extra = {"training": dict(training)}

@@ -268,6 +268,7 @@ def _training_record(
         "id": content_id(dict(identity)),
         "settings": dict(identity),
         "seq_len": task.seq_len,
+        "learning_rate": task.settings.peak_learning_rate,
         "steps": progress.step,
         "step": chosen,
         "tokens": progress.tokens,
