@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("COLUMNS", "80")
+os.environ.setdefault("ROPECTL_CACHE", tempfile.mkdtemp(prefix="ropectl-tests-"))
 
 import pytest
 import torch

@@ -36,13 +36,14 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
     if mixed is None and "ACCELERATE_MIXED_PRECISION" not in os.environ:
         usable = torch.accelerator.is_available() and settings.device != "cpu"
         mixed = "bf16" if usable else "no"
+    options: dict[str, Any] = {
+        "mixed_precision": mixed,
+        "cpu": True if settings.device == "cpu" else None,
+        "log_with": settings.tracker,
+        "project_dir": str(project) if project else None,
+    }
     try:
-        accelerator = Accelerator(
-            mixed_precision=mixed,
-            cpu=True if settings.device == "cpu" else None,
-            log_with=settings.tracker,
-            project_dir=str(project) if project else None,
-        )
+        accelerator = _fresh(Accelerator, options)
     except (ValueError, ImportError) as error:
         raise ConfigError(f"accelerate refuses: {error}") from None
     kind = accelerator.distributed_type.value
@@ -51,12 +52,30 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
             f"The engine {kind} is not supported.",
             "Type: accelerate launch --config_file configs/accelerate/fsdp2.yaml",
         )
+    if settings.activation_checkpointing == "offload" and accelerator.device.type == "cpu":
+        raise ConfigError(
+            "activation-checkpointing = offload moves activations from an accelerator to host memory; on the CPU they are there.",
+            "Type: --activation-checkpointing on",
+        )
     if settings.tracker and not accelerator.log_with:
         raise ConfigError(
             f"tracker = {settings.tracker!r} is not possible: its package is not installed.",
             f"pip install {settings.tracker}",
         )
     return accelerator
+
+
+def _fresh(kind: Any, options: dict[str, Any]) -> Any:
+    """An Accelerator with these options, though an earlier run of this process may have had others."""
+    from accelerate.state import AcceleratorState
+
+    try:
+        return kind(**options)
+    except ValueError as error:
+        if "already been initialized" not in str(error):
+            raise
+        AcceleratorState._reset_state()  # the processes stay connected; only precision and plugins are decided anew
+        return kind(**options)
 
 
 @dataclass

@@ -22,11 +22,11 @@ def test_equals_transformers(schedule: str, warmup: int, steps: int) -> None:
         theirs.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
         scheduler.step()
-    ours = [
-        learning_rate(step, peak=0.5, schedule=schedule, warmup_steps=warmup, steps=steps) for step in range(steps)
-    ]
+    ours = [learning_rate(step, peak=0.5, schedule=schedule, warmup_steps=warmup, steps=steps) for step in range(steps)]
     # The one difference is meant: transformers begins a warm-up with a step of rate zero, which is lost.
-    shifted = [learning_rate(step - 1, peak=0.5, schedule=schedule, warmup_steps=warmup, steps=steps) for step in range(warmup)]
+    shifted = [
+        learning_rate(step - 1, peak=0.5, schedule=schedule, warmup_steps=warmup, steps=steps) for step in range(warmup)
+    ]
     assert ours[warmup:] == pytest.approx(theirs[warmup:], rel=1e-12)
     assert ours[:warmup] == pytest.approx([0.5 * (step + 1) / warmup for step in range(warmup)])
     if warmup:

@@ -1,0 +1,128 @@
+"""An interrupted run ends with the very weights of one that was not: bit by bit, on the CPU (F04, F05)."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ropectl.train.api import finetune
+from ropectl.train.settings import FinetuneSettings
+from tests.train.runs import arguments, environment, losses, small_settings, weights, write_text
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+#: Dropout draws random numbers in every step; the short text is seen several times.
+RUNS: dict[str, dict[str, Any]] = {
+    "full": {},
+    "dropout": {"strategy": "lora", "lora_dropout": 0.2, "lora_targets": "all"},
+    "epochs": {"batch_size": 8},
+}
+STEPS = 24
+
+
+def options_of(kind: str, folder: Path) -> dict[str, Any]:
+    options = {"steps": STEPS, "save_every": 3, **RUNS[kind]}
+    return {**options, "text": str(write_text(folder, ("bisect.py",)))} if kind == "epochs" else options
+
+
+def start(settings: FinetuneSettings) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "ropectl", *arguments(settings)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+
+
+def wait_for_step(out: Path, step: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    while len(losses(out) if out.with_name("out.run").joinpath("metrics.jsonl").exists() else []) < step:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def same(left: Path, right: Path) -> bool:
+    one, other = weights(left), weights(right)
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_killed_at_a_random_step(checkpoint: Callable[..., Path], tmp_path: Path, kind: str) -> None:
+    source = checkpoint()
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    options = options_of(kind, tmp_path)
+    record = finetune(small_settings(source, whole, **options)).record
+    assert record is not None and (record["training"]["epochs"] > 3) == (kind == "epochs")
+    settings = small_settings(source, out, **options)
+    process = start(settings)
+    wait_for_step(out, random.randint(2, STEPS - 6), process)
+    process.kill()
+    process.communicate()
+    if not (out / "config.json").exists():
+        assert 0 < len(losses(out)) < STEPS
+    finetune(settings)
+    assert same(whole, out)
+    assert losses(whole) == losses(out)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_finish_the_step_and_save(
+    checkpoint: Callable[..., Path], tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    source = checkpoint()
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    options: dict[str, Any] = {"steps": 80, "save_every": 1000}
+    settings = small_settings(source, out, **options)
+    process = start(settings)
+    wait_for_step(out, 5, process)
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == code and stdout == b"", stderr
+    assert b"the same command goes on" in stderr and b"Traceback" not in stderr
+    done = len(losses(out))
+    newest = max((tmp_path / "out.run").glob("state-*"))
+    assert newest.name == f"state-{done:08d}" and not out.exists()
+    finetune(settings)
+    finetune(small_settings(source, whole, **options))
+    assert same(whole, out) and losses(whole) == losses(out)
+
+
+def test_a_cut_state_is_passed_over(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    """A full disk can leave a file short: the state before it is used."""
+    source = checkpoint()
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    finetune(small_settings(source, whole, keep=5))
+    settings = small_settings(source, out, keep=5)
+    finetune(settings)
+    import shutil
+
+    shutil.rmtree(out)
+    newest = tmp_path / "out.run" / "state-00000006"
+    optimizer = newest / "optimizer.bin"
+    optimizer.write_bytes(optimizer.read_bytes()[:-100])
+    (tmp_path / "out.run" / ".state-00000008.tmp").mkdir()
+    from ropectl.train.reporter import SilentTrainReporter
+
+    reporter = SilentTrainReporter()
+    finetune(settings, reporter)
+    assert any("Going on after step 4" in note for note in reporter.notes)
+    assert same(whole, out)
+    assert not list((tmp_path / "out.run").glob(".state-*"))
+
+
+def test_two_runs_into_one_folder(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    source = checkpoint()
+    settings = small_settings(source, tmp_path / "out", steps=100_000, save_every=1000)
+    first = start(settings)
+    wait_for_step(tmp_path / "out", 1, first)
+    second = start(settings)
+    _, stderr = second.communicate(timeout=60)
+    assert second.returncode == 2 and b"Another run is writing" in stderr
+    first.kill()
+    first.communicate()

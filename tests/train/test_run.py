@@ -1,0 +1,196 @@
+"""Whole runs on a tiny random model: what is written, what is refused, what is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ropectl.checkpoint.api import patch_checkpoint
+from ropectl.checkpoint.settings import PatchSettings
+from ropectl.errors import ConfigError, DataError, TrainingError
+from ropectl.evaluate.api import evaluate_perplexity
+from ropectl.evaluate.config import PerplexityConfig
+from ropectl.hf.loading import LoadOptions, load_model
+from ropectl.hf.source import read_config
+from ropectl.train.api import finetune
+from ropectl.train.reporter import SilentTrainReporter
+from tests.train.runs import losses, small_settings, weights, write_text
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+ROPE_KEYS = ("rope_parameters", "rope_scaling", "rope_theta", "max_position_embeddings")
+
+
+def test_loss_falls_and_the_result_is_a_checkpoint(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    source, out = checkpoint(), tmp_path / "out"
+    finished = finetune(small_settings(source, out, steps=30, learning_rate=3e-3))
+    values = losses(out)
+    assert len(values) == 30 and sum(values[-5:]) < sum(values[:5]) - 1.0
+    record = finished.record
+    assert record is not None and record == json.loads((out / "ropectl.json").read_text())
+    assert record["training"]["steps"] == 30 and record["method"] == "yarn:factor=2"
+    assert record["verified"]["max_frequency_deviation"] < 1e-5
+    again = load_model(read_config(str(out)), LoadOptions(device="cpu"))
+    assert torch.isfinite(again(torch.arange(1, 200).unsqueeze(0)).logits).all()
+    assert "fine-tuned" in (out / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"method": "pi"},
+        {"method": "ntk"},
+        {"method": "llama3"},
+        {"method": "dynamic-ntk"},
+        {"method": "dynamic-yarn", "freeze_at": 256},
+        {"method": "none", "factor": None},
+        {"strategy": "lora", "train_norms": True, "train_embeddings": True},
+        {"positions": "pose"},
+        {"packing": "isolated"},
+        {"packing": "none", "short_fraction": 0.0},
+        {"seq_len": 160, "short_fraction": 0.3, "passkey_fraction": 0.3},
+        {"activation_checkpointing": "on"},
+        {"precision": "bf16"},
+    ],
+    ids=str,
+)
+def test_rope_fields_are_those_of_patch(
+    checkpoint: Callable[..., Path], tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    source = checkpoint()
+    settings = small_settings(source, tmp_path / "out", steps=2, **changes)
+    finetune(settings)
+    shared = {name: getattr(settings, name) for name in ("model", "method", "factor", "freeze_at")}
+    patch_checkpoint(PatchSettings(**shared, out=tmp_path / "patched"))
+    tuned, patched = (json.loads((tmp_path / name / "config.json").read_text()) for name in ("out", "patched"))
+    assert {key: tuned.get(key) for key in ROPE_KEYS} == {key: patched.get(key) for key in ROPE_KEYS}
+    assert tuned["dtype"] == patched["dtype"]
+    before, after = weights(source), weights(tmp_path / "out")
+    assert before.keys() == after.keys()
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_adapter_with_its_method_beside_it(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    source, merged, kept = checkpoint(), tmp_path / "merged", tmp_path / "kept"
+    options: dict[str, Any] = {"strategy": "lora", "train_norms": True, "steps": 3}
+    finetune(small_settings(source, merged, **options))
+    finetune(small_settings(source, kept, merge=False, **options))
+    assert (kept / "adapter_model.safetensors").is_file() and not (kept / "config.json").exists()
+    text = str(write_text(tmp_path))
+
+    def measured(model: Path) -> float:
+        config = PerplexityConfig(model=str(model), text=text, lengths=(200,), documents=2)
+        return float(evaluate_perplexity(config)["points"][0]["nll_sum"])
+
+    assert measured(kept) == pytest.approx(measured(merged), rel=1e-5)
+    (kept / "ropectl.json").unlink()
+    with pytest.raises(ConfigError, match="does not say the scaling"):
+        measured(kept)
+
+
+def test_finished_is_recognised_and_other_settings_are_refused(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    source, out = checkpoint(), tmp_path / "out"
+    first = finetune(small_settings(source, out))
+    stamp = (out / "model.safetensors").stat().st_mtime_ns
+    reporter = SilentTrainReporter()
+    assert finetune(small_settings(source, out, micro_batch=2, save_every=5), reporter).record == first.record
+    assert any("finished result" in note for note in reporter.notes)
+    with pytest.raises(ConfigError, match="exists already, and is not the result"):
+        finetune(small_settings(source, out, learning_rate=1e-4))
+    assert (out / "model.safetensors").stat().st_mtime_ns == stamp
+    finetune(small_settings(source, out, learning_rate=1e-4, overwrite=True))
+    assert (out / "model.safetensors").stat().st_mtime_ns != stamp
+
+
+def test_other_settings_need_force(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    source, out = checkpoint(), tmp_path / "out"
+    finetune(small_settings(source, out, steps=2))
+    import shutil
+
+    shutil.rmtree(out)  # the run is there, its result is not
+    with pytest.raises(ConfigError, match="steps was 2, is 4"):
+        finetune(small_settings(source, out, steps=4))
+    reporter = SilentTrainReporter()
+    finetune(small_settings(source, out, steps=4, force=True), reporter)
+    assert any("Going on after step 2" in note for note in reporter.notes)
+    assert len(losses(out)) == 4
+
+
+def test_states_that_are_kept(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    source, out = checkpoint(), tmp_path / "out"
+    finetune(small_settings(source, out, steps=7, save_every=2, keep=3))
+    names = sorted(path.name for path in (tmp_path / "out.run").glob("state-*"))
+    assert names == ["state-00000004", "state-00000006", "state-00000007"]
+
+
+def test_best_is_written(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    """Training that destroys the model: the state of the best validation is written, not the last."""
+    source, out = checkpoint(), tmp_path / "out"
+    held_out = write_text(tmp_path, ("ast.py",)).rename(tmp_path / "held-out")
+    reporter = SilentTrainReporter()
+    settings = small_settings(
+        source, out, steps=12, eval_every=3, eval_text=str(held_out), eval_lengths=(64, 128), eval_trials=0,
+        learning_rate=0.3, warmup_steps=100, schedule="constant", early_stop=2,
+    )  # fmt: skip
+    record = finetune(settings, reporter).record
+    assert record is not None
+    lines = [json.loads(line) for line in (tmp_path / "out.run" / "metrics.jsonl").read_text().splitlines()]
+    measured = {line["step"]: line["validation"]["perplexity"]["128"] for line in lines if "validation" in line}
+    trained = {step: value for step, value in measured.items() if step}
+    best = min(trained, key=lambda step: trained[step])
+    assert record["training"]["step"] == best
+    config = PerplexityConfig(model=str(out), text=str(held_out), lengths=(64, 128), documents=8)
+    actual = evaluate_perplexity(config)["points"][1]["perplexity"]
+    assert actual == pytest.approx(trained[best], rel=1e-4)
+    if best < max(trained):
+        assert any("best validation" in note for note in reporter.notes)
+
+
+def test_divergence_is_told_and_the_states_stay(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    source, out = checkpoint(), tmp_path / "out"
+    with pytest.raises(TrainingError, match="training has diverged"):
+        finetune(small_settings(source, out, steps=40, learning_rate=1e30, save_every=1))
+    assert not out.exists() and list((tmp_path / "out.run").glob("state-*"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schedule": "wsd"}, "allowed are constant"),
+        ({"positions": "pose", "seq_len": 256}, "there are none"),
+        ({"positions": "pose", "packing": "isolated"}, "need one sequence"),
+        ({"short_fraction": 0.2}, "all have only 64 tokens"),
+        ({"seq_len": 64, "passkey_fraction": 0.2}, "too short for a passkey"),
+        ({"eval_every": 2}, "needs text that the model is not trained on"),
+        ({"early_stop": 2}, "needs validations"),
+        ({"dtype": "float16"}, "cannot hold weights"),
+        ({"method": "dynamic-yarn"}, "freeze-at"),
+        ({"tracker": "no-such-tracker"}, "tracker|accelerate refuses"),
+        ({"text": "/no/such/text"}, "There is no text"),
+        ({"out": None}, "needs a place"),
+        ({"activation_checkpointing": "offload"}, "on the CPU they are there"),
+        ({"freeze_at": 256}, "nothing to freeze"),
+    ],
+    ids=str,
+)
+def test_bad_input_before_weights(
+    checkpoint: Callable[..., Path], tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    source = checkpoint()
+    (source / "model.safetensors").unlink()  # nothing may try to read them
+    before = {path for path in tmp_path.rglob("*") if "text" not in str(path)}
+    with pytest.raises(ConfigError, match=message):
+        finetune(small_settings(source, **{"out": tmp_path / "out", **changes}))
+    assert {path for path in tmp_path.rglob("*") if "text" not in str(path)} == before
+
+
+def test_text_that_gives_no_block(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    source = checkpoint()
+    (tmp_path / "short.txt").write_text("import os\n")
+    with pytest.raises(DataError, match="1 document"):
+        finetune(small_settings(source, tmp_path / "out", text=str(tmp_path / "short.txt")))
