@@ -204,6 +204,15 @@ def test_parts_are_the_text(text: str, size: int, search: int) -> None:
     assert all(0 < stop - start <= size for start, stop in parts)
 
 
+def in_parts(tokenizer: Any, text: str, size: int, search: int) -> tuple[list[int], int]:
+    """Tokens of a text that is tokenized in parts, as a store does, and the number of parts."""
+    first, *others = [text[start:stop] for start, stop in text_parts(text, size, search)]
+    ids = list(tokenizer.encode(first, add_special_tokens=False))
+    for part in others:
+        ids += tokenizing.encode_fragment(tokenizer, part)
+    return ids, len(others) + 1
+
+
 def test_parts_end_where_tokens_do(tokenizer: Any) -> None:
     """Between lines, else between words; each part's tokens are those of the whole."""
     rng = random.Random(0)
@@ -211,18 +220,8 @@ def test_parts_end_where_tokens_do(tokenizer: Any) -> None:
     lines = "".join(rng.choice(words) for _ in range(20_000))
     one_line = " ".join(rng.choice(["def", "return", "日本", "x12", "..."]) for _ in range(8000))
     for text in (lines, one_line):
-        parts = [text[start:stop] for start, stop in text_parts(text, 700, 600)]
-        assert len(parts) > 20
-        ids = [
-            token
-            for number, part in enumerate(parts)
-            for token in (
-                tokenizing.encode_fragment(tokenizer, part)
-                if number
-                else tokenizer.encode(part, add_special_tokens=False)
-            )
-        ]
-        assert ids == tokenizer.encode(text, add_special_tokens=False)
+        ids, num_parts = in_parts(tokenizer, text, 700, 600)
+        assert ids == tokenizer.encode(text, add_special_tokens=False) and num_parts > 20
 
 
 def test_a_long_text_is_tokenized_in_parts(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,3 +336,22 @@ def test_a_slow_tokenizer_has_a_hash_too(tokenizer: Any) -> None:
             return {word: number for number, word in enumerate(self.words)}
 
     assert tokenizer_hash(Slow("a", "b")) == tokenizer_hash(Slow("a", "b")) != tokenizer_hash(Slow("b", "a"))
+
+
+def test_parts_of_a_tokenizer_that_writes_spaces_as_characters() -> None:
+    """SentencePiece style: a space is put before whatever is encoded, and nothing is split before merging."""
+    from tokenizers import Tokenizer, models, normalizers
+    from transformers import PreTrainedTokenizerFast
+
+    space = "\u2581"
+    merges = [(space, "t"), (space + "t", "h"), (space, space), ("i", "n"), (space, "in"), ("r", "e"), (space, "re")]
+    alphabet = [chr(code) for code in range(33, 127)] + [space, "\n"]
+    vocab = {piece: number for number, piece in enumerate([*alphabet, *("".join(pair) for pair in merges)])}
+    inner = Tokenizer(models.BPE(vocab=vocab, merges=merges))
+    inner.normalizer = normalizers.Sequence([normalizers.Prepend(space), normalizers.Replace(" ", space)])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner)
+    rng = random.Random(0)
+    words = ["this", " then", "in", " re", "  ", "\n", "\n    ", "re\nin"]
+    for text in ("".join(rng.choice(words) for _ in range(5000)), " ".join(["thin", "rein"] * 2000)):
+        ids, num_parts = in_parts(tokenizer, text, 500, 400)
+        assert ids == tokenizer.encode(text, add_special_tokens=False) and num_parts > 10
