@@ -124,7 +124,7 @@ Text = Annotated[
     str | None,
     typer.Option(
         metavar="SOURCE",
-        help="builtin:stdlib (default), a file, a folder, a glob or a .jsonl file.",
+        help="builtin:stdlib (default), a file, a folder, a glob, FILE.jsonl#FIELD, a saved data set or hf:NAME.",
         rich_help_panel=_TEXT,
     ),
 ]

@@ -1,27 +1,66 @@
-"""How a text source is written: ``NAME:SPLIT#FIELD``, where a file of exactly that name wins."""
+"""How a text source is written: ``NAME[,CONFIG][:SPLIT][#FIELD]``, where a file or folder of exactly that name wins."""
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 
-def split_off(address: str, separator: str) -> tuple[str, str]:
-    """Returns what stands before and behind the last separator; behind it nothing where it is part of a path.
+class Address(NamedTuple):
+    """The parts of a text source; empty where not given."""
 
-    It is part of a path where that path exists as it is written (``notes#1.txt``), or where a slash comes
-    later (``https://host/x``, ``C:\\texts``, ``a#b/*.txt``).
+    name: str
+    config: str
+    split: str
+    field: str
+
+
+#: What each separator begins. No part holds a slash: ``https://host/x``, ``C:\\texts`` and ``a#b/*.txt`` are names.
+_PARTS = {",": r"(?:,(?P<config>[^,:#/\\]*))?", ":": r"(?::(?P<split>[^#/\\]*))?", "#": r"(?:#(?P<field>[^/\\]*))?"}
+
+
+def parse_address(text: str, separators: str) -> Address:
+    """Returns the parts of ``NAME[,CONFIG][:SPLIT][#FIELD]``.
+
+    The name is the longest beginning that exists as a file or folder, whatever characters are in it; where
+    none does, it ends at the first separator that begins a part.
+
+    Args:
+        text: What was typed.
+        separators: Those of ``,:#`` that have a meaning here.
     """
-    name, found, rest = address.rpartition(separator)
-    if not found or "/" in rest or "\\" in rest or exists(address):
-        return address, ""
-    return name, rest
+    parts = "".join(pattern for separator, pattern in _PARTS.items() if separator in separators)
+    ends = [len(text), *(place for place in range(len(text) - 1, 0, -1) if text[place] in separators)]
+    for end in ends:
+        found = re.fullmatch(parts, text[end:], re.DOTALL)
+        if found and exists(text[:end]):
+            return _address(text[:end], found)
+    found = re.fullmatch(f"(?P<name>.*?){parts}", text, re.DOTALL)
+    assert found is not None, "the name alone always fits"
+    return _address(found["name"], found)
+
+
+def _address(name: str, found: re.Match[str]) -> Address:
+    given = found.groupdict()
+    return Address(
+        str(expand(name)) if exists(name) else name, *(given.get(part) or "" for part in Address._fields[1:])
+    )
+
+
+def expand(name: str) -> Path:
+    """Returns a path with ``~`` replaced, where there is such a user."""
+    with suppress(RuntimeError):
+        return Path(name).expanduser()
+    return Path(name)
 
 
 def exists(name: str) -> bool:
     """Returns whether there is a file or folder of this name."""
     try:
-        return Path(name).expanduser().exists()
-    except (OSError, RuntimeError, ValueError):  # too long a name, no such user, a null byte
+        return bool(name) and expand(name).exists()
+    except (OSError, ValueError):  # too long a name, a null byte
         return False
 
 

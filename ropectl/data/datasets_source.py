@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ropectl.data.address import exists, file_stamps, split_off, visible_files
+from ropectl.data.address import Address, exists, file_stamps, parse_address, visible_files
 from ropectl.data.documents import Document, choose_field, row_document
 from ropectl.errors import DataError
 
@@ -34,29 +34,16 @@ _HINTS = {
 }
 
 
-class HubAddress(NamedTuple):
-    """``hf:NAME[,CONFIG][:SPLIT][#FIELD]``, taken apart; empty where not given."""
-
-    name: str
-    config: str
-    split: str
-    field: str
-
-
-def parse_hub_address(source: str) -> HubAddress:
-    """Returns the parts of ``hf:NAME[,CONFIG][:SPLIT][#FIELD]``.
+def parse_hub_address(source: str) -> Address:
+    """Returns the parts of ``hf:NAME[,CONFIG][:SPLIT][#FIELD]``, with the default split.
 
     Raises:
         DataError: If there is no name.
     """
-    rest, field = split_off(source.removeprefix(HUB_PREFIX), "#")
-    rest, split = split_off(rest, ":")
-    name, config = split_off(rest, ",")
-    if not name:
+    address = parse_address(source.removeprefix(HUB_PREFIX), ",:#")
+    if not address.name:
         raise DataError(f"{source!r} names no data set.", "Type: --text hf:NAME[,CONFIG][:SPLIT][#FIELD]")
-    if exists(name):
-        name = str(Path(name).expanduser())
-    return HubAddress(name, config, split or DEFAULT_SPLIT, field)
+    return address._replace(split=address.split or DEFAULT_SPLIT)
 
 
 def hub_documents(source: str) -> Iterator[Document]:
@@ -87,17 +74,9 @@ def hub_identity(source: str) -> Any:
     return [*address, revision]
 
 
-class SavedAddress(NamedTuple):
-    """``FOLDER[:SPLIT][#FIELD]``, taken apart; empty where not given."""
-
-    folder: Path
-    split: str
-    field: str
-
-
 def is_saved_dataset(source: str) -> bool:
     """Returns whether a source names a folder that ``save_to_disk`` has written."""
-    folder = _saved_address(source).folder
+    folder = Path(parse_address(source, ":#").name)
     return _is_one(folder) or _is_many(folder)
 
 
@@ -107,7 +86,7 @@ def saved_documents(source: str) -> Iterator[Document]:
     Raises:
         DataError: If it has no such split or field, or is damaged.
     """
-    address = _saved_address(source)
+    address = parse_address(source, ":#")
     folder = _split_folder(address)
     with _told(str(folder)):
         from datasets import load_from_disk
@@ -118,7 +97,7 @@ def saved_documents(source: str) -> Iterator[Document]:
 
 def saved_identity(source: str) -> Any:
     """Returns the stamps of the files that are read, and the field."""
-    address = _saved_address(source)
+    address = parse_address(source, ":#")
     return [address.field, file_stamps(visible_files(_split_folder(address)))]
 
 
@@ -136,12 +115,6 @@ def data_file_documents(path: Path, field: str) -> Iterator[Document]:
     yield from _rows(dataset, str(path), field)
 
 
-def _saved_address(source: str) -> SavedAddress:
-    rest, field = split_off(source, "#")
-    name, split = split_off(rest, ":")
-    return SavedAddress(Path(name).expanduser() if exists(name) else Path(name), split, field)
-
-
 def _is_one(folder: Path) -> bool:
     return (folder / "state.json").is_file() and (folder / "dataset_info.json").is_file()
 
@@ -150,8 +123,8 @@ def _is_many(folder: Path) -> bool:
     return (folder / "dataset_dict.json").is_file()
 
 
-def _split_folder(address: SavedAddress) -> Path:
-    folder, split, _ = address
+def _split_folder(address: Address) -> Path:
+    folder, split = Path(address.name), address.split
     if not _is_many(folder):
         if split:
             raise DataError(f"The data set in {folder} has no splits.", f"Type: --text {folder}")

@@ -8,7 +8,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
-from ropectl.data.address import exists, file_stamps, split_off, visible_files
+from ropectl.data.address import exists, expand, file_stamps, parse_address, visible_files
 from ropectl.data.datasets_source import data_file_documents
 from ropectl.data.documents import Document, row_document
 from ropectl.errors import DataError
@@ -20,19 +20,19 @@ def file_documents(source: str) -> Iterator[Document]:
     Raises:
         DataError: If nothing is there, or a file is not what its name says.
     """
-    name, field = split_off(source, "#")
-    paths = _paths(name, source)
-    return (document for path in paths for document in _reader(path)(path, field))
+    address = parse_address(source, "#")
+    paths = _paths(address.name, source)
+    return (document for path in paths for document in _reader(path)(path, address.field))
 
 
 def file_identity(source: str) -> Any:
     """Returns what changes whenever the text may have changed."""
-    name, field = split_off(source, "#")
-    return [field, file_stamps(_paths(name, source))]
+    address = parse_address(source, "#")
+    return [address.field, file_stamps(_paths(address.name, source))]
 
 
 def _paths(name: str, source: str) -> list[Path]:
-    path = Path(name).expanduser()
+    path = expand(name)
     if not exists(name) and has_magic(name):
         found = (Path(each) for each in glob(str(path), recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
         paths = sorted(each for each in found if each.is_file())

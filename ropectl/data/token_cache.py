@@ -47,11 +47,11 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
 
 
 def _age(folder: Path) -> float:
-    """Seconds since anything in a folder was written."""
-    changed = [0.0]
-    with suppress(OSError):
-        changed = [path.stat().st_mtime for path in (folder, *folder.iterdir())]
-    return time.time() - max(changed)
+    """Seconds since anything in a folder was written; 0 where that cannot be told, as while its files change."""
+    try:
+        return time.time() - max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
+    except OSError:
+        return 0.0
 
 
 def publish(scratch: Path, folder: Path, is_whole: Callable[[Path], bool]) -> None:

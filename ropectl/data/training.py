@@ -27,7 +27,6 @@ IGNORE = -100
 CYCLE = 100
 
 TEXT, SHORT, PASSKEY = "text", "short", "passkey"
-_KINDS = (TEXT, SHORT, PASSKEY)
 
 
 @dataclass(frozen=True)
@@ -105,8 +104,6 @@ class TrainingData:
         self._prompts = PasskeyPromptBuilder(tokenizer, bos_token_id, seed, namespace=TRAINING_NAMESPACE)
         if self._counts[PASSKEY]:
             self._prompts.build(seq_len, 0.5, 0)  # refuses a length that is too short, before anything loads
-        self._block_order = lru_cache(maxsize=2)(self._make_block_order)
-        self._cycle_kinds = lru_cache(maxsize=2)(self._make_cycle_kinds)
 
     @property
     def num_blocks(self) -> int:
@@ -125,14 +122,14 @@ class TrainingData:
     def kind(self, index: int) -> str:
         """Returns the kind of a sample."""
         cycle, place = divmod(index, CYCLE)
-        return self._cycle_kinds(cycle)[place]
+        return _cycle_kinds(self._seed, cycle, tuple(self._counts.items()))[place]
 
     def block(self, index: int) -> int | None:
         """Returns the block that a text sample is; None for other kinds."""
         if self.kind(index) != TEXT:
             return None
         epoch, place = divmod(self._num_text_before(index), self.num_blocks)
-        return int(self._block_order(epoch)[place])
+        return int(_block_order(self._seed, epoch, self.num_blocks)[place])
 
     def sample(self, index: int) -> TrainingSample:
         """Returns a sample: a pure function of the settings and ``index``.
@@ -181,18 +178,23 @@ class TrainingData:
 
     def _num_text_before(self, index: int) -> int:
         cycle, place = divmod(index, CYCLE)
-        return cycle * self._counts[TEXT] + self._cycle_kinds(cycle)[:place].count(TEXT)
+        kinds = _cycle_kinds(self._seed, cycle, tuple(self._counts.items()))
+        return cycle * self._counts[TEXT] + kinds[:place].count(TEXT)
 
-    def _make_block_order(self, epoch: int) -> np.ndarray:
-        return np.random.default_rng(self._entropy(epoch)).permutation(self.num_blocks)
 
-    def _make_cycle_kinds(self, cycle: int) -> list[str]:
-        kinds = [kind for kind in _KINDS for _ in range(self._counts[kind])]
-        random.Random(f"ropectl-kinds:{self._seed}:{cycle}").shuffle(kinds)
-        return kinds
+@lru_cache(maxsize=4)
+def _block_order(seed: int, epoch: int, num_blocks: int) -> np.ndarray:
+    """Blocks in the order of an epoch, ``(num_blocks,)``."""
+    entropy = [abs(seed), int(seed < 0), epoch]  # numpy takes no negative seeds
+    return np.random.default_rng(entropy).permutation(num_blocks)
 
-    def _entropy(self, epoch: int) -> list[int]:
-        return [abs(self._seed), int(self._seed < 0), epoch]  # numpy takes no negative seeds
+
+@lru_cache(maxsize=4)
+def _cycle_kinds(seed: int, cycle: int, counts: tuple[tuple[str, int], ...]) -> list[str]:
+    """Kinds of the samples of a cycle."""
+    kinds = [kind for kind, number in counts for _ in range(number)]
+    random.Random(f"ropectl-kinds:{seed}:{cycle}").shuffle(kinds)
+    return kinds
 
 
 def _piece_length(piece: Piece) -> int:

@@ -22,7 +22,10 @@ class ModelConfig(ModelSettings):
 class TextConfig(ModelConfig):
     """Which text, and how much of it."""
 
-    text: str = Field(DEFAULT_TEXT, description="builtin:stdlib, a file, a folder, a glob or a .jsonl file")
+    text: str = Field(
+        DEFAULT_TEXT,
+        description="builtin:stdlib, a file, a folder, a glob, FILE.jsonl#FIELD, a saved data set or hf:NAME",
+    )
     documents: int = Field(12, ge=1, description="most documents to score")
     batch_size: int = Field(1, ge=1, description="documents per forward pass")
 

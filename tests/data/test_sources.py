@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ropectl.data.sources import open_source
+import ropectl.data.sources as sources
+from ropectl.data.address import parse_address
+from ropectl.data.documents import Document
+from ropectl.data.sources import open_source, source_identity
 from ropectl.errors import DataError
 
 
@@ -57,3 +60,84 @@ def test_binary_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match="UTF-8"):
         list(open_source(str(path)))
+
+
+def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("eins")
+    documents = open_source(str(path))
+    path.unlink()
+    with pytest.raises(DataError, match="Cannot read"):
+        list(documents)
+
+
+def test_json_lines_of_tokens(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"text": "a", "input_ids": [5, 6]}))
+    assert list(open_source(str(path))) == [Document(f"{path}:1", "", (5, 6))]
+    assert [d.text for d in open_source(f"{path}#text")] == ["a"]
+    for wrong in ("[1, -2]", "[1, 2.0]", "[true]", "[4294967296]", "[[1]]"):
+        path.write_text(f'{{"input_ids": {wrong}}}')
+        with pytest.raises(DataError):
+            list(open_source(str(path)))
+
+
+def test_a_name_with_separators_in_it_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("c#.txt", "12:30.txt", "a:b#c.txt"):
+        Path(name).write_text(name)
+        assert [d.text for d in open_source(name)] == [name]
+        assert [d.text for d in open_source(str(tmp_path / name))] == [name]
+    Path("x#y").mkdir()
+    Path("x#y/z.jsonl").write_text('{"body": "b"}')
+    assert [d.text for d in open_source("x#y/z.jsonl#body")] == ["b"]
+    assert [d.text for d in open_source("x#y/*.jsonl#body")] == ["b"]
+    Path("x#y/z.jsonl").write_text('{"text": "t"}')
+    assert [d.text for d in open_source("x#y/*.jsonl")] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://host/x.txt", ("https://host/x.txt", "", "", "")),
+        ("C:\\texts\\a.txt", ("C:\\texts\\a.txt", "", "", "")),
+        ("C:\\texts:train", ("C:\\texts", "", "train", "")),
+        ("owner/name,en:train#a:b", ("owner/name", "en", "train", "a:b")),
+        ("name#", ("name", "", "", "")),
+        ("a#b/*.jsonl#body", ("a#b/*.jsonl", "", "", "body")),
+        ("\0:x", ("\0", "", "x", "")),
+        ("", ("", "", "", "")),
+    ],
+)
+def test_addresses_are_taken_apart(text: str, expected: tuple[str, ...]) -> None:
+    assert parse_address(text, ",:#") == expected
+
+
+@pytest.mark.parametrize("source", ["https://host/x.txt", "C:\\texts\\a.txt", "no\0file", "~nobody-of-this-name/x"])
+def test_what_is_not_there_is_said(source: str) -> None:
+    with pytest.raises(DataError, match="There is no text at"):
+        open_source(source)
+
+
+def test_identity_changes_with_the_files(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("eins")
+    before = source_identity(str(tmp_path))
+    assert source_identity(str(tmp_path)) == before != source_identity(f"{tmp_path}/*.txt#f")
+    (tmp_path / "a.txt").write_text("zwei!")
+    assert source_identity(str(tmp_path)) != before
+    before = source_identity(str(tmp_path))
+    (tmp_path / "b.txt").write_text("drei")
+    assert source_identity(str(tmp_path)) != before
+    assert source_identity("builtin:stdlib") != source_identity("builtin:stdlib-train")
+
+
+def test_a_new_kind_of_source_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = sources.SourceKind(
+        "letters",
+        lambda source: source.startswith("letters:"),
+        lambda source: (Document(letter, letter) for letter in source.removeprefix("letters:")),
+        lambda source: source,
+    )
+    monkeypatch.setattr(sources, "SOURCE_KINDS", (kind, *sources.SOURCE_KINDS))
+    assert [d.text for d in open_source("letters:ab")] == ["a", "b"]
+    assert source_identity("letters:ab") == ["letters", "letters:ab"]

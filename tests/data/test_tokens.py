@@ -8,7 +8,7 @@ import pytest
 
 from ropectl.data.documents import Document
 from ropectl.data.tokens import bos_token, select_documents
-from ropectl.errors import ConfigError
+from ropectl.errors import ConfigError, DataError
 
 
 def texts(*lengths: int) -> list[Document]:
@@ -83,3 +83,20 @@ def test_shorter_lengths_decide_where_no_document_is_long_enough() -> None:
     assert chosen.length == 100 and len(chosen.documents) == 1 and chosen.longest == 120
     nothing = select_documents(texts(5, 6), Characters(), None, [40], limit=9)
     assert (nothing.documents, nothing.length, nothing.num_seen, nothing.longest) == ([], 0, 2, 6)
+
+
+def test_tokens_of_others_are_taken_as_they_are_with_one_bos() -> None:
+    """D03: what every window begins with is put first where it is missing, and never twice."""
+    tokens = [Document("with", "", (1, *range(10, 40))), Document("without", "", tuple(range(10, 40)))]
+    chosen = select_documents(tokens, Characters(), 1, [20], limit=2)
+    assert [document.input_ids for document in chosen.documents] == [[1, *range(10, 29)]] * 2
+    plain = select_documents(tokens, Characters(), None, [20], limit=2)
+    assert [document.input_ids for document in plain.documents] == [[1, *range(10, 29)], list(range(10, 30))]
+    assert select_documents(tokens, Characters(), 1, [500], limit=2).longest == 31
+
+
+def test_tokens_that_the_model_does_not_know_are_refused() -> None:
+    tokens = [Document("d", "", (1, 1024, 3))]
+    assert select_documents(tokens, Characters(), None, [2], limit=1, vocabulary=1025).length == 2
+    with pytest.raises(DataError, match="d holds the token 1024"):
+        select_documents(tokens, Characters(), None, [2], limit=1, vocabulary=1024)
