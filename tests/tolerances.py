@@ -29,3 +29,7 @@ GGUF_FLOAT32 = 1e-6
 
 #: Another runtime on the same float32 weights (mean absolute difference, nats a token).
 RUNTIME = 1e-3
+
+#: A sequence shared by several processes against one process on all of it: loss (relative) and the gradient of
+#: every parameter (relative to its largest value), float32 summed in another order.
+SHARED_SEQUENCE = 1e-5

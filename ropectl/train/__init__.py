@@ -1,0 +1,1 @@
+"""The training loop on Accelerate: data in, checkpoint out."""
