@@ -54,7 +54,7 @@ class _Gather(torch.autograd.Function):
         size = dist.get_world_size(group)
         gathered = local.new_empty(size * local.shape[0], *local.shape[1:])
         _all_gather(gathered, local.contiguous(), group=group)
-        return gathered.unflatten(0, (size, local.shape[0]))
+        return gathered.view(size, *local.shape)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:

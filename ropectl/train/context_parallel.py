@@ -29,7 +29,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.layers import layer_blocks
@@ -139,7 +139,7 @@ class ContextParallel:
             UnsupportedModelError: If the model needs more than causal attention, or its rotary table follows the
                 length of the sequence. What only a forward pass shows is raised there.
         """
-        decoder: Any = model.get_decoder()  # type: ignore[operator]
+        decoder = _decoder(model)
         _refuse_length_dependence(model)
         AttentionInterface.register(self.name, partial(shared_attention, self.group))
         AttentionMaskInterface.register(self.name, no_mask)
@@ -167,7 +167,7 @@ class ContextParallel:
         Raises:
             UnsupportedModelError: If the hidden states differ, or for the reasons of :meth:`use`.
         """
-        decoder: Any = model.get_decoder()  # type: ignore[operator]
+        decoder = _decoder(model)
         weight = decoder.get_input_embeddings().weight
         generator = torch.Generator().manual_seed(0)
         ids = torch.randint(weight.shape[0], (1, 2 * self.size * _PROBE_CHUNK), generator=generator).to(weight.device)
@@ -175,9 +175,9 @@ class ContextParallel:
         part.pop("targets")
         was_training = model.training
         model.eval()
-        whole = decoder(input_ids=ids, use_cache=False).last_hidden_state
+        whole = decoder(input_ids=ids, use_cache=False)[0]
         with self.use(model):
-            ours = decoder(**part, use_cache=False).last_hidden_state
+            ours = decoder(**part, use_cache=False)[0]
         model.train(was_training)
         difference = (ours - self._part(whole)).abs().max() / whole.abs().max()
         dist.all_reduce(difference, op=dist.ReduceOp.MAX, group=self.group)
@@ -188,6 +188,12 @@ class ContextParallel:
                 TRAIN_WITHOUT,
             )
         return float(difference)
+
+
+def _decoder(model: nn.Module) -> Any:
+    """The model without its head; the whole of it where a family has no such part."""
+    decoder = model.get_decoder()  # type: ignore[operator]
+    return decoder if isinstance(decoder, PreTrainedModel) else model
 
 
 def _padded(name: str, tensor: Tensor, missing: int) -> Tensor:
