@@ -34,4 +34,4 @@ RUNTIME = 1e-3
 #: every parameter (relative to its largest value), float32 summed in another order.
 SHARED_SEQUENCE = 1e-5
 #: The same where the shared sequence is computed in bfloat16 and the other in float32.
-SHARED_SEQUENCE_BFLOAT16 = 1e-1
+SHARED_SEQUENCE_BFLOAT16 = 5e-2

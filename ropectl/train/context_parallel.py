@@ -32,8 +32,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.layers import layer_blocks
-from ropectl.hf.rotary import text_config, text_config_values
+from ropectl.hf.layers import layer_blocks, window_width
+from ropectl.hf.rotary import text_config_values
 from ropectl.train.context_attention import TRAIN_WITHOUT, no_mask, shared_attention
 
 #: The name of the attention implementation, before the size of the group.
@@ -46,6 +46,34 @@ _FILL = {"input_ids": 0, "targets": -100}
 _PROBE_CHUNK = 8
 _PROBE_TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
 _PROBE_TOLERANCE_HALF = 5e-2
+
+
+def check_config(section: Mapping[str, Any]) -> None:
+    """Refuses what a config alone shows to be impossible in a shared sequence; needs no weights.
+
+    Args:
+        section: The config's text part, as the model will have it.
+
+    Raises:
+        UnsupportedModelError: If the layers do more than causal attention, or the rotary table follows the largest
+            position, of which each rank sees its own.
+    """
+    types = section.get("layer_types") or ()
+    others = sorted(set(types) - {"full_attention"})
+    width = None if types else window_width(section)  # where layers have types, those say which have a window
+    if others or width is not None:
+        what = f"layers of type {', '.join(others)}" if others else f"windows of {width} tokens"
+        raise UnsupportedModelError(
+            f"Models of type {section.get('model_type')!r} with {what} cannot share a sequence between processes.",
+            TRAIN_WITHOUT,
+        )
+    for block in list(layer_blocks(section).values()) or [section.get("rope_parameters") or {}]:
+        kind = str(block.get("rope_type"))
+        if "dynamic" in kind or (kind == "longrope" and block.get("short_factor") != block.get("long_factor")):
+            raise UnsupportedModelError(
+                f"The rotary table of type {kind!r} follows the length of the sequence, which no process sees whole.",
+                "Freeze the method at one length, or train without --cp-size.",
+            )
 
 
 @dataclass(frozen=True)
@@ -135,12 +163,15 @@ class ContextParallel:
     def use(self, model: nn.Module) -> Iterator[None]:
         """Lets the model's layers attend across the group while the context lasts, backward included.
 
+        Args:
+            model: The causal language model itself, not a wrapper of it; inside one it may be.
+
         Raises:
-            UnsupportedModelError: If the model needs more than causal attention, or its rotary table follows the
-                length of the sequence. What only a forward pass shows is raised there.
+            UnsupportedModelError: For the reasons of :func:`check_config`, or if the model has an attention of its
+                own. What only a forward pass shows is raised there.
         """
         decoder = _decoder(model)
-        _refuse_length_dependence(model)
+        check_config(text_config_values(model))
         AttentionInterface.register(self.name, partial(shared_attention, self.group))
         AttentionMaskInterface.register(self.name, no_mask)
         before = decoder.config._attn_implementation
@@ -211,22 +242,4 @@ def _refuse_packing(mask: Tensor | None, positions: Tensor | None) -> None:
         raise ConfigError(
             "A sequence that several processes share cannot hold several texts that are kept apart.",
             "Use --packing concat, or no --cp-size.",
-        )
-
-
-def _refuse_length_dependence(model: nn.Module) -> None:
-    """Refuses tables that follow the largest position: each rank sees its own."""
-    section = text_config_values(model)
-    for block in list(layer_blocks(section).values()) or [section.get("rope_parameters") or {}]:
-        kind = str(block.get("rope_type"))
-        if "dynamic" in kind or (kind == "longrope" and block.get("short_factor") != block.get("long_factor")):
-            raise UnsupportedModelError(
-                f"The rotary table of type {kind!r} follows the length of the sequence, which no process sees whole.",
-                "Freeze the method at one length, or train without --cp-size.",
-            )
-    kinds = set(getattr(text_config(model), "layer_types", None) or ()) - {"full_attention"}
-    if kinds:
-        raise UnsupportedModelError(
-            f"{type(model).__name__} has layers of type {', '.join(sorted(kinds))}, which cannot share a sequence.",
-            TRAIN_WITHOUT,
         )

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 import ropectl
 from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.train import context_attention
 from ropectl.train.context_parallel import ContextParallel
 from tests.conftest import VOCABULARY, make_model
 from tests.tolerances import SHARED_SEQUENCE, SHARED_SEQUENCE_BFLOAT16
@@ -128,8 +130,15 @@ def compare_half_precision(parallel: ContextParallel) -> None:
     batch = make_batch(65, 300)
     expected = of_one_process(make_model(num_key_value_heads=2).train(), batch)
     model = make_model(num_key_value_heads=2).train()
-    with torch.autocast("cpu", torch.bfloat16):
+    attend, seen = context_attention._lower_right, set()
+
+    def recording(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> Tensor:
+        seen.update((query.dtype, key.dtype, value.dtype))
+        return attend(query, key, value, *rest)
+
+    with torch.autocast("cpu", torch.bfloat16), mock.patch.object(context_attention, "_lower_right", recording):
         assert_same(of_group(parallel, model, batch), expected, "autocast", SHARED_SEQUENCE_BFLOAT16)
+    assert seen == {torch.bfloat16}
     half = make_model(num_key_value_heads=2).bfloat16().train()
     ropectl.apply_rope(half, ropectl.parse_method("none"))  # the cast rounded its frequencies
     loss, gradients = of_group(parallel, half, batch)

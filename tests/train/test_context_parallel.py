@@ -126,6 +126,7 @@ def family(config: Any, **changes: Any) -> Any:
     [
         (dynamic, "'dynamic' follows the length"),
         (lambda: longrope(2.0), "'longrope' follows the length"),
+        (lambda: family(MistralConfig, sliding_window=8), "'mistral' with windows of 8 tokens"),
         (lambda: family(Qwen2Config, use_sliding_window=True, max_window_layers=1), "sliding_attention"),
     ],
 )
@@ -136,7 +137,8 @@ def test_refused_before_any_forward(make: Callable[[], Any], reason: str) -> Non
     assert model.config._attn_implementation == "sdpa"
 
 
-def test_a_window_is_refused_in_the_forward_pass() -> None:
+def test_a_window_that_no_config_names_is_refused_in_the_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ropectl.train.context_parallel.check_config", lambda section: None)
     model = family(MistralConfig, sliding_window=8)
     ids = torch.ones(1, 4, dtype=torch.long)
     part = member(0, 2).shard({"input_ids": ids, "targets": ids})
