@@ -29,3 +29,9 @@ GGUF_FLOAT32 = 1e-6
 
 #: Another runtime on the same float32 weights (mean absolute difference, nats a token).
 RUNTIME = 1e-3
+
+#: A sequence shared by several processes against one process on all of it: loss (relative) and the gradient of
+#: every parameter (relative to its largest value), float32 summed in another order.
+SHARED_SEQUENCE = 1e-5
+#: The same where the shared sequence is computed in bfloat16 and the other in float32.
+SHARED_SEQUENCE_BFLOAT16 = 5e-2

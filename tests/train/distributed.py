@@ -1,0 +1,91 @@
+"""Several processes that work on one thing, on the CPU with gloo: what the distributed tests launch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_ranks(
+    arguments: Sequence[str | Path], num_ranks: int, timeout: float = 120, env: Mapping[str, str] | None = None
+) -> list[str]:
+    """Runs ``python *arguments`` once a rank, as torchrun would, and returns what each rank printed.
+
+    Args:
+        arguments: What follows ``python``: a script and its arguments, or ``-m`` and a module.
+        num_ranks: How many processes.
+        timeout: When all of them are killed [s].
+        env: More environment variables.
+
+    Raises:
+        AssertionError: If one of them is late or does not exit with 0; the message holds the end of all outputs.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        logs = [Path(folder) / f"rank{rank}.log" for rank in range(num_ranks)]
+        codes = _run(arguments, logs, timeout, {**_environment(num_ranks), **(env or {})})
+        outputs = [log.read_text(errors="replace") for log in logs]
+    ends = "\n".join(f"--- rank {rank}, exit code {codes[rank]}\n{outputs[rank][-2000:]}" for rank in range(num_ranks))
+    assert codes == [0] * num_ranks, ends
+    return outputs
+
+
+def _environment(num_ranks: int) -> dict[str, str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": str(num_ranks),
+        "LOCAL_WORLD_SIZE": str(num_ranks),
+        "OMP_NUM_THREADS": "1",
+        "ACCELERATE_USE_CPU": "true",
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+
+
+def _run(arguments: Sequence[str | Path], logs: Sequence[Path], timeout: float, env: Mapping[str, str]) -> list[int]:
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for rank, log in enumerate(logs):
+            with log.open("wb") as output:
+                processes.append(
+                    subprocess.Popen(
+                        [sys.executable, *map(str, arguments)],
+                        env={**os.environ, **env, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+                        cwd=ROOT,
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                        start_new_session=True,
+                    )
+                )
+        return _wait(processes, timeout)
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def _wait(processes: Sequence[subprocess.Popen[bytes]], timeout: float) -> list[int]:
+    """Exit codes; -9 for those that did not end in time, or within seconds of the failure of another."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        codes = [process.poll() for process in processes]
+        if None not in codes:
+            break
+        if any(codes):  # the others wait for it
+            end = min(end, time.monotonic() + 5)
+        time.sleep(0.05)
+    return [-9 if code is None else code for code in (process.poll() for process in processes)]
