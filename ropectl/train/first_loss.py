@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from ropectl.data.training import TrainingData
 from ropectl.train.batches import Batch, num_targets
 from ropectl.train.engine import Engine
 from ropectl.train.loss import CausalLoss
+from ropectl.train.sharing import Sharing
 
 #: Largest relative difference that is not told.
 TOLERANCE = 1e-2
@@ -48,17 +48,16 @@ class FirstLoss:
         return cls(batch, value / max(1, num_targets([batch])))
 
     @torch.no_grad()
-    def compare(self, engine: Engine, shard: Callable[[Batch], Batch], num_copies: int) -> list[str]:
+    def compare(self, engine: Engine, sharing: Sharing) -> list[str]:
         """Returns a warning if the wrapped model has another loss; every rank must call it.
 
         Args:
-            engine: The wrapped model.
-            shard: Takes this rank's part of each sequence.
-            num_copies: How many ranks, or groups of ranks that share a sequence, compute it.
+            engine: The wrapped model, attending across the ranks that share a sequence.
+            sharing: This rank's place among them.
         """
         device: Any = engine.accelerator.device
-        part = {name: tensor.to(device) for name, tensor in shard(self.batch).items()}
-        value = engine.sum(engine.loss(**part).item())[0] / num_copies / max(1, num_targets([self.batch]))
+        part = {name: tensor.to(device) for name, tensor in sharing.part(self.batch).items()}
+        value = engine.sum(engine.loss(**part).item())[0] / sharing.data_size / max(1, num_targets([self.batch]))
         if abs(value - self.value) <= TOLERANCE * self.value:
             return []
         return [

@@ -15,6 +15,7 @@ from ropectl.train.reporter import TrainReporter
 from ropectl.train.run_folder import MetricsFile, TrainingFolder
 from ropectl.train.schedule import learning_rate
 from ropectl.train.settings import FinetuneSettings
+from ropectl.train.sharing import Sharing
 from ropectl.train.stop import StopSignal
 from ropectl.train.validation import Validation, score, short_delta
 
@@ -63,7 +64,7 @@ class Loop:
         validation: What is measured on the way; None for nothing.
         reporter: Told how it goes.
         progress: How far it is.
-        shard: Takes this rank's part of each sequence, where ranks share them.
+        sharing: The place of this rank among the others.
         keep_best: Called when the weights are the best so far; on every rank.
     """
 
@@ -74,7 +75,7 @@ class Loop:
     validation: Validation | None
     reporter: TrainReporter
     progress: Progress
-    shard: Callable[[Batch], Batch]
+    sharing: Sharing
     keep_best: Callable[[], None]
 
     def run(self, stop: StopSignal) -> int:
@@ -91,13 +92,14 @@ class Loop:
         self.reporter.training(self.settings.steps, self.progress.step)
         saved = self.progress.step
         while self.progress.step < self.settings.steps and not self._is_exhausted():
-            batches = [self.shard(batch) for batch in self.batches.step(self.progress.step)]
+            batches = [self.sharing.part(batch) for batch in self.batches.step(self.progress.step)]
             signals = [float(stop.number == number) for number in (2, 15)]
             total, *asked = self.engine.sum(num_targets(batches), *signals)
             if any(asked):
                 self._save() if saved < self.progress.step else None
                 return 2 if asked[0] else 15
-            self._step(batches, total)
+            with self.sharing.use(self.engine.model):
+                self._step(batches, total)
             if self.settings.eval_every and self.progress.step % self.settings.eval_every == 0:
                 self._validate()
             if self.progress.step % self.settings.save_every == 0 or self.progress.step == self.settings.steps:

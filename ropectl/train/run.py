@@ -26,6 +26,7 @@ from ropectl.train.outcome import Finetuned, finished_record
 from ropectl.train.position_checks import check_positions
 from ropectl.train.reporter import TrainReporter
 from ropectl.train.run_folder import TrainingFolder, read_metrics, run_lock
+from ropectl.train.sharing import Sharing
 from ropectl.train.stop import StopSignal
 from ropectl.train.strategies.strategy import trained_parameters
 from ropectl.train.task import Task
@@ -68,12 +69,13 @@ def run(
     if finished is not None:
         reporter.note(f"{settings.out} is the finished result of these settings.")
         return Finetuned(finished, step=finished["training"]["step"])
-    _check_free(task, folder)
+    sharing = Sharing.of(task, accelerator)
+    _check_free(task)
     with _as_main(accelerator, folder, task, identity, reporter), _memory_explained(task, folder):
-        return _train(task, folder, accelerator, data, validation, identity, reporter)
+        return _train(task, folder, accelerator, data, validation, identity, sharing, reporter)
 
 
-def _check_free(task: Task, folder: TrainingFolder) -> None:
+def _check_free(task: Task) -> None:
     out = task.settings.out
     assert out is not None
     if out.is_dir() and any(out.iterdir()) and not task.settings.overwrite:
@@ -122,6 +124,7 @@ def _train(
     data: TrainingData,
     validation: Validation | None,
     identity: Mapping[str, Any],
+    sharing: Sharing,
     reporter: TrainReporter,
 ) -> Finetuned:
     from accelerate.utils import set_seed
@@ -139,25 +142,17 @@ def _train(
             f"{type(model).__name__} changes logits behind its head: those of a whole sequence are held at once."
         )
     first = FirstLoss.of(loss, data)
-    group = None
-    if settings.cp_size > 1:
-        from ropectl.train.context_parallel import ContextParallel
-
-        group = ContextParallel.of(settings.cp_size)
-        assert group is not None
-        group.use(model)
-    num_ranks, rank = (
-        (group.data_size, group.data_rank) if group else (accelerator.num_processes, accelerator.process_index)
-    )
+    if sharing.group is not None:
+        sharing.group.verify(model)
     _checkpoint_activations(model, settings.activation_checkpointing)
     model.train()
     engine = Engine.prepare(accelerator, loss, settings)
     frequencies = task.plan.method.frequencies(task.plan.geometry, _seq_len(task))
     verify_rope(engine.model, frequencies, task.source.rope.layer_type)
     reporter.note(_describe_rope(task))
-    shard = group.shard if group else dict
-    for note in first.compare(engine, shard, num_ranks):
-        reporter.note(note)
+    with sharing.use(engine.model):
+        for note in first.compare(engine, sharing):
+            reporter.note(note)
     progress = Progress()
     states = folder.states()
     if states:
@@ -168,10 +163,10 @@ def _train(
         accelerator.init_trackers(
             "ropectl", config={k: v for k, v in identity.items() if isinstance(v, int | float | str | bool)}
         )
-    batches = Batches(data, settings.batch_size, settings.micro_batch, rank, num_ranks)
+    batches = Batches(data, settings.batch_size, settings.micro_batch, sharing.data_rank, sharing.data_size)
     best = BestWeights(folder.best)
     loop = Loop(
-        settings, engine, batches, folder, validation, reporter, progress, shard,
+        settings, engine, batches, folder, validation, reporter, progress, sharing,
         keep_best=lambda: best.write(engine.trained_weights(), accelerator.is_main_process),
     )  # fmt: skip
     with StopSignal() as stop:

@@ -1,0 +1,60 @@
+"""Which sequences a rank trains on, and which part of each: all of it, or its share of a context-parallel group."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ropectl.errors import ConfigError
+from ropectl.hf.dialects import text_section
+from ropectl.train.batches import Batch
+from ropectl.train.task import Task
+
+if TYPE_CHECKING:
+    from ropectl.train.context_parallel import ContextParallel
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """The place of a rank among the others.
+
+    Attributes:
+        data_rank: Index among the ranks, or groups of ranks, that take different sequences.
+        data_size: How many there are.
+        group: The ranks that share each sequence; None where nothing is shared.
+    """
+
+    data_rank: int
+    data_size: int
+    group: ContextParallel | None = None
+
+    @classmethod
+    def of(cls, task: Task, accelerator: Any) -> Sharing:
+        """Returns this rank's place.
+
+        Raises:
+            ConfigError: If the model or the packing cannot be shared, or processes do not divide into groups.
+        """
+        settings = task.settings
+        if settings.cp_size == 1:
+            return cls(accelerator.process_index, accelerator.num_processes)
+        if settings.packing == "isolated":
+            raise ConfigError(
+                "A sequence that several processes share cannot hold documents that are kept apart.",
+                "Use --packing concat or none, or no --cp-size.",
+            )
+        from ropectl.train.context_parallel import ContextParallel, check_config
+
+        check_config({**text_section(task.source.config), "rope_parameters": None})  # the tables are this run's own
+        group = ContextParallel.of(settings.cp_size)
+        assert group is not None
+        return cls(group.data_rank, group.data_size, group)
+
+    def part(self, batch: Batch) -> Batch:
+        """Returns this rank's part of each sequence."""
+        return self.group.shard(batch) if self.group is not None else batch
+
+    def use(self, model: Any) -> AbstractContextManager[None]:
+        """Returns a context in which the model attends across the group, forward and backward."""
+        return self.group.use(model) if self.group is not None else nullcontext()
