@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -257,7 +256,7 @@ def check_families(parallel: ContextParallel) -> None:
     print(f"families: {len(exact)} exact, {len(refused)} refused")
 
 
-def two_ranks() -> None:
+def main() -> None:
     parallel = ContextParallel.of(2)
     assert parallel is not None
     compare(parallel, VARIANTS, ["none", "yarn:factor=4"])
@@ -266,23 +265,10 @@ def two_ranks() -> None:
     compare_adapter(parallel)
     check_undo(parallel)
     check_refusals(parallel)
-    print("all is the same")
-
-
-def families() -> None:
-    parallel = ContextParallel.of(2)
-    assert parallel is not None
     check_families(parallel)
-
-
-def four_ranks() -> None:
-    check_groups()
-    parallel = ContextParallel.of(4)
-    assert parallel is not None
-    compare(parallel, ["groups"], ["yarn:factor=4"])
     print("all is the same")
 
 
 if __name__ == "__main__":
     with world():
-        {"two_ranks": two_ranks, "four_ranks": four_ranks, "families": families}[sys.argv[1]]()
+        main()

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run_ranks(
-    arguments: Sequence[str | Path], num_ranks: int, timeout: float = 120, env: Mapping[str, str] | None = None
+    arguments: Sequence[str | Path], num_ranks: int, timeout: float = 300, env: Mapping[str, str] | None = None
 ) -> list[str]:
     """Runs ``python *arguments`` once a rank, as torchrun would, and returns what each rank printed.
 

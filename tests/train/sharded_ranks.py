@@ -20,7 +20,16 @@ from ropectl.hf.patch import verify_rope
 from ropectl.train.context_parallel import ContextParallel
 from tests.conftest import make_model
 from tests.tolerances import SHARED_SEQUENCE, SHARED_SEQUENCE_BFLOAT16
-from tests.train.context_parallel_ranks import Outcome, assert_same, make_batch, take_gradients, whole, world
+from tests.train.context_parallel_ranks import (
+    Outcome,
+    assert_same,
+    check_groups,
+    compare,
+    make_batch,
+    take_gradients,
+    whole,
+    world,
+)
 
 METHOD = "yarn:factor=4"
 TIED = {"tie_word_embeddings": True}
@@ -184,11 +193,18 @@ def _step(setting: Setting, plain: CausalLoss, sharded: CausalLoss) -> None:
         (sharded(**mine) * dist.get_world_size() / setting.total).backward()
 
 
+def main() -> None:
+    check_groups()
+    four = ContextParallel.of(4)
+    assert four is not None
+    compare(four, ["groups"], [METHOD])
+    setting = Setting()
+    check_gradients(setting)
+    check_half_precision(setting)
+    check_evaluation_between_steps(setting)
+    print("all is the same")
+
+
 if __name__ == "__main__":
     with world():
-        shared = Setting()
-        check_gradients(shared)
-        check_half_precision(shared)
-        check_evaluation_between_steps(shared)
-        del shared
-        print("all is the same")
+        main()
