@@ -104,6 +104,7 @@ class Engine:
             betas=(0.9, settings.beta2),
             fused=True,
         )
+        _keep_loss_exact(accelerator)
         wrapped, optimizer = accelerator.prepare(loss, optimizer)
         engine = cls(accelerator, wrapped, optimizer)
         accelerator.register_save_state_pre_hook(engine._write_weights)
@@ -128,6 +129,11 @@ class Engine:
         result: list[float] = self.accelerator.reduce(tensor, reduction="sum").tolist()
         return result
 
+    def clip(self, largest: float) -> float:
+        """Scales the gradient down to a norm of at most ``largest``; returns what its norm was. All ranks must call it."""
+        norm: Any = self.accelerator.clip_grad_norm_(self.loss.parameters(), largest)
+        return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
+
     def backward(self, loss: Tensor, total_targets: float) -> None:
         """Adds the gradient of one micro-batch.
 
@@ -151,7 +157,11 @@ class Engine:
 
     @contextmanager
     def evaluation(self) -> Iterator[Any]:
-        """Yields the model as it is for measurements: no dropout, arithmetic as in training, weights whole."""
+        """Yields the model as it is for measurements: no dropout, arithmetic as in training, embedding and head whole.
+
+        Sharded layers gather themselves, so every rank has to measure the same. A forward pass of the wrapped model
+        has to come before the first measurement, for FSDP2 takes the first module that runs for its root.
+        """
         model = self.model
         root = self.loss if self.is_sharded else None
         model.eval()
@@ -210,6 +220,16 @@ class Engine:
         self.loss = self.optimizer = None
         self.accelerator.free_memory()
         gc.collect()
+
+
+def _keep_loss_exact(accelerator: Any) -> None:
+    """Under FSDP2 accelerate has outputs rounded to bf16 by default: the summed loss would lose its digits."""
+    plugin = getattr(accelerator.state, "fsdp_plugin", None)
+    if plugin is None or accelerator.mixed_precision != "bf16":
+        return
+    from torch.distributed.fsdp import MixedPrecisionPolicy
+
+    plugin.mixed_precision_policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
 
 
 def load_weights(model: Any, weights: dict[str, Tensor]) -> None:

@@ -127,7 +127,7 @@ class Loop:
                 loss = engine.loss(**{name: tensor.to(device) for name, tensor in batch.items()})
                 engine.backward(loss, total)
             nll += loss.detach().double().item()
-        norm = float(engine.accelerator.clip_grad_norm_(engine.loss.parameters(), settings.clip))
+        norm = engine.clip(settings.clip)
         mean = engine.sum(nll)[0] / max(1.0, total)
         self._check_finite(mean, norm)
         engine.optimizer.step()

@@ -37,6 +37,10 @@ class CausalLoss(nn.Module):
         self.reads_hidden = head_is_last(model)
         self._no_split_modules = getattr(model, "_no_split_modules", None)  # what FSDP2 wraps one by one
 
+    def tie_weights(self) -> None:
+        """Ties embedding and head again; accelerate asks for it after it has moved a model."""
+        self.model.tie_weights()
+
     def forward(
         self,
         input_ids: Tensor,

@@ -53,7 +53,10 @@ def test_any_number_of_ranks_trains_the_same(checkpoint: Callable[..., Path], tm
     assert_same(one, tmp_path / "two")
     assert record["training"]["engine"] == {"kind": "MULTI_CPU", "processes": 2, "device": "cpu", "precision": "fp32"}
     assert record["training"]["tokens"] == alone["training"]["tokens"]
-    ours, theirs = (entry["training"]["validation"]["perplexity"]["128"] for entry in (record, json.loads((one / "ropectl.json").read_text())))
+    ours, theirs = (
+        entry["training"]["validation"]["perplexity"]["128"]
+        for entry in (record, json.loads((one / "ropectl.json").read_text()))
+    )
     assert ours == pytest.approx(theirs, rel=1e-4)
 
 
