@@ -138,11 +138,11 @@ def encode_fragment(tokenizer: Any, text: str) -> list[int]:
     behind a short context, whose tokens are then taken off.
     """
     context = "a" if text[0].isspace() else "\n"
-    context_ids = tokenizer.encode(context, add_special_tokens=False)
-    ids: list[int] = tokenizer.encode(context + text, add_special_tokens=False)
+    context_ids = tokenizer.encode(context, add_special_tokens=False, verbose=False)
+    ids: list[int] = tokenizer.encode(context + text, add_special_tokens=False, verbose=False)
     if ids[: len(context_ids)] == context_ids:
         return ids[len(context_ids) :]
-    return list(tokenizer.encode(text, add_special_tokens=False))
+    return list(tokenizer.encode(text, add_special_tokens=False, verbose=False))
 
 
 def check_vocabulary(name: str, largest: int, vocabulary: int | None) -> None:
