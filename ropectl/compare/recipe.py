@@ -102,5 +102,17 @@ class Recipe:
 
 
 def read_recipe(config: CompareConfig) -> Recipe | None:
-    """Returns how the comparison trains; None where it does not."""
-    return Recipe.read(config.finetune) if config.finetune else None
+    """Returns how the comparison trains; None where it does not.
+
+    Raises:
+        ConfigError: If the file is not possible, or the text that is trained on is also what is measured.
+    """
+    if config.finetune is None:
+        return None
+    recipe = Recipe.read(config.finetune)
+    if recipe.shared.text == config.text:
+        raise ConfigError(
+            f"{recipe.file} trains on {config.text}, which is also the text that is measured.",
+            "Name text that no method is trained on: --text SOURCE",
+        )
+    return recipe
