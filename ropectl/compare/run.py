@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ropectl.compare.document import comparison_document, keep_other
 from ropectl.compare.plan import DEFAULT_FACTOR, choose_lengths, choose_methods, comparison_target, document_notes
-from ropectl.compare.recipe import Recipe, read_recipe
-from ropectl.compare.rows import Measured, method_rows
+from ropectl.compare.recipe import read_recipe
+from ropectl.compare.rows import Measured
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.reach import pick_method
 from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.evaluate.setup import Setup
 from ropectl.hf.fingerprint import model_fingerprint
 from ropectl.hf.loading import resolve_device
 from ropectl.hf.source import ModelSource
-from ropectl.records import SCHEMA_VERSION, to_json
 from ropectl.rope.method import ScalingMethod
-from ropectl.runs import RunFolder, check_writable, command_line, content_id, package_versions, write_json
+from ropectl.runs import RunFolder, check_writable, content_id, package_versions, write_json
 
 if TYPE_CHECKING:
     from ropectl.compare.cells import Cell
@@ -111,8 +109,8 @@ def compare_methods(
     folder = RunFolder(Path(out) if out else _default_folder(setup.source, cells.values(), trainings))
     trainings = [training.placed(folder.path) for training in trainings]
     measured = _measure_all(cells, trainings, folder, setup, reporter)
-    record = _document(setup, config, recipe, lengths, documents, measured, factory.num_targets)
-    _keep_other(folder.path / COMPARISON_FILE, record, reporter)
+    record = comparison_document(setup, config, recipe, lengths, documents, measured, factory.num_targets)
+    keep_other(folder.path / COMPARISON_FILE, record, reporter)
     write_json(folder.path / COMPARISON_FILE, record)
     num_failed = sum("error" in cell for entry in measured for cell in entry.records)
     return Comparison(record, folder.path, num_failed, sum(bool(entry.errors) for entry in measured))
@@ -152,24 +150,6 @@ def _train_and_measure(
     own = [cell.after(training.id, training.cell_settings(tuned)) for cell in cells]
     records = _measure(own, folder, tuned, reporter)
     return Measured(training.method, own, records, training.summary(), training.covered)
-
-
-def _keep_other(path: Path, record: dict[str, Any], reporter: Reporter) -> None:
-    """Puts an earlier comparison of other settings in the same folder aside, under a name of its own."""
-    try:
-        earlier = _asked_for(json.loads(path.read_text())["manifest"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    if earlier != _asked_for(record["manifest"]):
-        aside = path.with_name(f"{path.stem}-{content_id(earlier)[:8]}{path.suffix}")
-        path.replace(aside)
-        reporter.note(f"{path} held another comparison; it is now {aside.name}.")
-
-
-def _asked_for(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What a comparison was asked for; settings that a record does not know yet stood at their defaults."""
-    config = {**CompareConfig().model_dump(mode="json"), **manifest["config"]}
-    return {**config, "finetune": manifest.get("finetune")}
 
 
 def _common_settings(setup: Setup) -> dict[str, Any]:
@@ -222,48 +202,3 @@ def _outcome(cell: Cell, model: Any, progress: Callable[[int], None]) -> dict[st
     except Exception as error:  # whatever a model raises in one cell must not cost the others
         outcome = {"error": {"type": type(error).__name__, "message": str(error)}}
     return {**outcome, "seconds": round(time.perf_counter() - started, 3)}
-
-
-def _document(
-    setup: Setup,
-    config: CompareConfig,
-    recipe: Recipe | None,
-    lengths: list[int],
-    documents: Any,
-    measured: Sequence[Measured],
-    num_targets: int,
-) -> dict[str, Any]:
-    rows = method_rows(measured, setup.geometry, config)
-    pick = pick_method(rows)
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "model": config.model,
-        "geometry": setup.geometry.to_json(),
-        "factor": setup.factor,
-        "text": config.text,
-        "protocol": "prefix",
-        "lengths": lengths,
-        "rows": [to_json(row) for row in rows],
-        "pick": to_json(pick) if pick else None,
-        "manifest": {
-            "command": command_line(),
-            "config": config.model_dump(mode="json"),
-            "finetune": recipe.to_json() if recipe else None,
-            "versions": package_versions(),
-            "bos_token_id": setup.bos_token_id,
-            "documents": [document.name for document in documents.documents],
-            "tokens_sha256": documents.fingerprint(),
-            "tail_targets_per_document": num_targets,
-            "cells": [
-                {
-                    "id": record["id"],
-                    "method": cell.method,
-                    "training": cell.training,
-                    "kind": cell.kind,
-                    "length": cell.length,
-                }
-                for entry in measured
-                for cell, record in zip(entry.cells, entry.records, strict=True)
-            ],
-        },
-    }

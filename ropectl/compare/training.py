@@ -159,6 +159,7 @@ def run_training(training: Training, reporter: Reporter) -> str | None:
         ConfigError: If the request cannot work, which shows in some ways only once weights are there.
     """
     if training.finished() is None:
+        _free_memory()
         try:
             with training_reporter(reporter, training.label) as listener:
                 ended = finetune(training.settings, listener)
@@ -178,7 +179,7 @@ def run_training(training: Training, reporter: Reporter) -> str | None:
 
 
 def _free_memory() -> None:
-    """Gives back what the training held, before another model loads."""
+    """Gives back what models of before held, for another one to load."""
     import torch
 
     gc.collect()
