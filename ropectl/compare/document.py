@@ -58,19 +58,16 @@ def comparison_document(
             "documents": [document.name for document in documents.documents],
             "tokens_sha256": documents.fingerprint(),
             "tail_targets_per_document": num_targets,
-            "cells": [
-                {
-                    "id": record["id"],
-                    "method": cell.method,
-                    "training": cell.training,
-                    "kind": cell.kind,
-                    "length": cell.length,
-                }
-                for entry in measured
-                for cell, record in zip(entry.cells, entry.records, strict=True)
-            ],
+            "cells": [cell for entry in measured for cell in _cells(entry)],
         },
     }
+
+
+def _cells(entry: Measured) -> list[dict[str, Any]]:
+    return [
+        {"id": record["id"], "method": cell.method, "training": cell.training, "kind": cell.kind, "length": cell.length}
+        for cell, record in zip(entry.cells, entry.records, strict=True)
+    ]
 
 
 def keep_other(path: Path, record: dict[str, Any], reporter: Reporter) -> None:
