@@ -105,7 +105,8 @@ class Reach:
     """How far a method goes, in three senses that are never the same question [tokens].
 
     Attributes:
-        computes: Positions whose slow rotations were all seen in training (a formula); None if unlimited.
+        computes: Positions whose slow rotations were all seen in training (a formula; after a training of its
+            own, at least the positions of that one); None if unlimited.
         models: Longest evaluated context in which the same text is predicted no worse than by the
             unscaled model at its trained length; 0 if none, None if not measured.
         uses: Longest evaluated length up to which planted numbers are retrieved; 0 if none, None if
@@ -115,6 +116,27 @@ class Reach:
     computes: int | None
     models: int | None = None
     uses: int | None = None
+
+
+@dataclass(frozen=True)
+class TrainingSummary:
+    """The training behind a row of a comparison; what a failed one did not come to is None.
+
+    Attributes:
+        id: The ``training.id`` of the checkpoint's own record: a hash of all that decides the result.
+        steps: Optimizer steps.
+        tokens: Tokens that were predicted.
+        seconds: Time spent in steps [s].
+        last_loss: Mean training loss of the last ten steps [nats a token].
+        checkpoint: Folder of the tuned checkpoint.
+    """
+
+    id: str
+    steps: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    last_loss: float | None = None
+    checkpoint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -130,7 +152,8 @@ class MethodRow:
         short_delta: Worst relative perplexity change against the unscaled model at lengths up to the
             trained one; None if not measured.
         seconds: Wall time of the measurements.
-        errors: Messages of cells that failed.
+        errors: Messages of cells, or of a training, that failed.
+        training: The training after which it was measured; None for the model as it is given.
     """
 
     method: str
@@ -141,6 +164,7 @@ class MethodRow:
     short_delta: float | None
     seconds: float
     errors: list[str] = field(default_factory=list)
+    training: TrainingSummary | None = None
 
 
 @dataclass(frozen=True)
@@ -150,10 +174,12 @@ class Pick:
     Attributes:
         method: Method spec.
         reasons: Why, in a sentence each.
+        training: Id of the training that belongs to it; None for the model as it is given.
     """
 
     method: str
     reasons: list[str]
+    training: str | None = None
 
 
 def to_json(record: Any) -> dict[str, Any]:

@@ -46,6 +46,11 @@ def test_readme_commands_are_accepted(
     write_loadable(tmp_path / "model.gguf", "llama", {}, {})
     (tmp_path / "books").mkdir()
     (tmp_path / "books" / "a.txt").write_text("A long story. " * 20_000)
+    (tmp_path / "held-out").mkdir()
+    (tmp_path / "held-out" / "b.txt").write_text("Another story. " * 20_000)
+    for block in re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL):
+        if name := re.match(r"# (\S+\.yaml)", block):
+            (tmp_path / name[1]).write_text(block)
     monkeypatch.chdir(tmp_path)
     code, _, err = ropectl(*arguments)
     if arguments[0] in ("methods", "inspect"):

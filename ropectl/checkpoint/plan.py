@@ -100,7 +100,7 @@ def plan_patch(settings: PatchSettings, source: ModelSource) -> PatchPlan:
     method = _method(settings, source, factor)
     seq_len = _frozen_length(settings, method)
     patch = family_patch(method, rope.geometry, source.config, seq_len)
-    _check_expressible(method, rope.geometry, patch, seq_len)
+    _check_expressible(method, source, seq_len)
     target = _target_length(settings, method, rope.geometry, factor, seq_len)
     if settings.method is None and patch.rope_parameters["rope_type"] == "llama3":
         target = max(target, rope.max_position_embeddings)  # Llama 3.1 declares 131072, and 8 * 8192 is half of that
@@ -165,14 +165,19 @@ def _frozen_length(settings: PatchSettings, method: ScalingMethod) -> int | None
     return settings.freeze_at
 
 
-def _check_expressible(
-    method: ScalingMethod, geometry: RopeGeometry, patch: RopeConfigPatch, seq_len: int | None
-) -> None:
+def needs_freezing(method: ScalingMethod, source: ModelSource) -> bool:
+    """Returns whether a method depends on the length in a way that no stock config of this checkpoint can say."""
+    geometry = source.rope.geometry
+    if not method.depends_on_seq_len:
+        return False
+    native, patch = method.native_config(geometry), family_patch(method, geometry, source.config, None)
+    return native is None or native.rope_parameters["rope_type"] != patch.rope_parameters["rope_type"]
+
+
+def _check_expressible(method: ScalingMethod, source: ModelSource, seq_len: int | None) -> None:
     """Refuses a length-dependent method whose config would be one length's."""
-    if not method.depends_on_seq_len or seq_len is not None:
-        return
-    native = method.native_config(geometry)
-    if native is None or native.rope_parameters["rope_type"] != patch.rope_parameters["rope_type"]:
+    if seq_len is None and needs_freezing(method, source):
+        geometry = source.rope.geometry
         length = 4 * geometry.original_max_position_embeddings
         raise MethodError(
             f"{method.label} computes other frequencies for every length, and no stock config of this model can say that.",

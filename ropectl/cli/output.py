@@ -106,6 +106,8 @@ class ProgressReporter:
     def start(self, total_tokens: int) -> None:
         """Sets how many tokens are to come."""
         self._progress.start()  # not before: until here the bars of loading weights have the screen
+        if self._task is not None:
+            self._progress.remove_task(self._task)
         self._task = self._progress.add_task("measuring", total=total_tokens, rate="")
 
     def cell(self, method: str, part: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, num_ta
 from ropectl.evaluate.progress import Progress
 from ropectl.hf.geometry import RopeDescription
 from ropectl.records import to_json
-from ropectl.rope.method import ScalingMethod
+from ropectl.rope.method import ScalingMethod, short_spec
 
 Measure = Callable[[Any, Progress], dict[str, Any]]
 
@@ -31,6 +31,7 @@ class Cell:
         settings: All that decides the result; its hash names the record.
         tokens: Tokens that go through the model, for progress.
         measure: Takes the model and a progress callback, returns the result as JSON values.
+        training: Id of the training whose weights are measured; None for the model as it is given.
     """
 
     method: str
@@ -39,6 +40,21 @@ class Cell:
     settings: Mapping[str, Any]
     tokens: int
     measure: Measure
+    training: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What a person reads."""
+        return short_spec(self.method) + (", tuned" if self.training else "")
+
+    def after(self, training: str, settings: Mapping[str, Any]) -> Cell:
+        """Returns the same measurement on tuned weights.
+
+        Args:
+            training: Id of the training.
+            settings: What tells its records from all others.
+        """
+        return replace(self, training=training, settings={**self.settings, **settings})
 
 
 @dataclass(frozen=True)

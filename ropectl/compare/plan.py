@@ -43,6 +43,13 @@ def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMet
     return methods, notes
 
 
+def comparison_target(setup: Setup, config: CompareConfig, methods: Sequence[ScalingMethod]) -> int:
+    """Returns the context that the comparison is about: what was asked for, else the largest factor's [tokens]."""
+    factors = [float(method.factor) for method in methods if hasattr(method, "factor")]
+    factor = setup.factor or max(factors, default=DEFAULT_FACTOR)
+    return config.target_length or setup.geometry.target_length(factor)
+
+
 def choose_lengths(
     setup: Setup, config: CompareConfig, methods: Sequence[ScalingMethod], shortest: int
 ) -> tuple[list[int], list[str]]:
@@ -59,9 +66,7 @@ def choose_lengths(
     """
     trained = setup.trained_length
     if not config.lengths:
-        factors = [float(method.factor) for method in methods if hasattr(method, "factor")]
-        factor = setup.factor or max(factors, default=DEFAULT_FACTOR)
-        target = config.target_length or setup.geometry.target_length(factor)
+        target = comparison_target(setup, config, methods)
         lengths = [length for length in default_lengths(trained, target) if length >= min(shortest, trained)]
     else:
         lengths = sorted({*config.lengths, trained})

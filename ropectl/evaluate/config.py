@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pathlib import Path
+
+from pydantic import Field, field_validator
 
 from ropectl.hf.settings import ModelSettings
 
@@ -74,3 +76,12 @@ class CompareConfig(TextConfig, PasskeyGrid):
     max_short_regression: float | None = Field(
         None, ge=0, description="fail above this relative perplexity rise up to the trained length"
     )
+    finetune: Path | None = Field(
+        None, description="YAML file of training settings: every method is trained equally and measured again"
+    )
+
+    @field_validator("finetune")
+    @classmethod
+    def _in_home(cls, path: Path | None) -> Path | None:
+        """A shell leaves ``~`` alone in ``--finetune=~/x``, and so does YAML."""
+        return path.expanduser() if path is not None else None

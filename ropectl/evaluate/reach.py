@@ -91,7 +91,7 @@ def pick_method(rows: Sequence[MethodRow]) -> Pick | None:
         reasons.append(f"models {_tokens(best.reach.models)}: {_rank('models', best, candidates)}")
     if best.short_delta is not None:
         reasons.append(f"perplexity up to the trained length rises by {max(0.0, best.short_delta):.1%} at worst")
-    return Pick(best.method, reasons)
+    return Pick(best.method, reasons, best.training.id if best.training else None)
 
 
 def _tokens(length: int) -> str:

@@ -128,6 +128,10 @@ class Setup:
         """The model; weights load here."""
         return load_model(self.source, self.load_options)
 
+    def release(self) -> None:
+        """Lets go of the weights; they load again when next asked for."""
+        vars(self).pop("model", None)
+
     @property
     def vocabulary(self) -> int | None:
         """Tokens that the model knows; None if its config does not say."""

@@ -23,6 +23,9 @@ MIN_NAME_WIDTH = 8
 #: Relative changes below this are shown as none.
 SMALLEST_SHOWN_CHANGE = 5e-4
 
+#: Behind the name of a method that was trained.
+TUNED = ", tuned"
+
 NOT_AVAILABLE = "n/a"
 BEYOND_MARK = "*"
 NONE_MARK = "-"
@@ -40,15 +43,22 @@ def perplexity_text(value: float | None) -> str:
 
 def short_names(specs: Sequence[str]) -> dict[str, str]:
     """Returns how to call each method in a table: its bare name where that is unique, else its spec."""
+    specs = list(dict.fromkeys(specs))
     names = [spec.partition(":")[0] for spec in specs]
     return {spec: name if names.count(name) == 1 else short_spec(spec) for spec, name in zip(specs, names, strict=True)}
+
+
+def row_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns how to call each row of a comparison: as its method, and whether it was trained."""
+    names = short_names([row["method"] for row in rows])
+    return [names[row["method"]] + (TUNED if row.get("training") else "") for row in rows]
 
 
 def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
     """Returns a comparison as tables: perplexity by length, then passkey retrieval and reach."""
     rows, lengths = record["rows"], record["lengths"]
     trained = record["geometry"]["original_max_position_embeddings"]
-    names = short_names([row["method"] for row in rows])
+    names = row_names(rows)
     parts: list[Table | Text] = []
     for group in _groups(lengths):
         last = group[-1] == lengths[-1]
@@ -68,11 +78,15 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
     num_documents = max((point["num_documents"] for row in rows for point in row["tail"]), default=0)
     if 0 < num_documents < FEW_DOCUMENTS:
         parts.append(Text(f"models: judged on few documents ({num_documents}, at least {FEW_DOCUMENTS} wanted)"))
-    for row in rows:
-        parts.extend(Text(f"{names[row['method']]} failed: {message}") for message in row["errors"])
+    for name, row in zip(names, rows, strict=True):
+        parts.extend(Text(f"{name} failed: {message}") for message in row["errors"])
     pick = record["pick"]
     if pick:
-        parts.append(Text(f"Pick: {short_spec(pick['method'])} ({'; '.join(pick['reasons'])})."))
+        parts.append(
+            Text(
+                f"Pick: {short_spec(pick['method'])}{TUNED if pick.get('training') else ''} ({'; '.join(pick['reasons'])})."
+            )
+        )
     return parts
 
 
@@ -98,7 +112,7 @@ def _best(values: Sequence[float | None], smallest: bool) -> float | None:
 
 
 def _perplexity_table(
-    rows: Sequence[Mapping[str, Any]], names: Mapping[str, str], lengths: Sequence[int], trained: int, with_delta: bool
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], lengths: Sequence[int], trained: int, with_delta: bool
 ) -> Table:
     columns = [_length_column(length, trained) for length in lengths]
     table = _table("Perplexity by context (L: trained)", columns + (["worst up to L"] if with_delta else []))
@@ -106,7 +120,7 @@ def _perplexity_table(
         n: _best([_value(row["perplexity"], n, "context_length", "perplexity") for row in rows], smallest=True)
         for n in lengths
     }
-    for row in rows:
+    for name, row in zip(names, rows, strict=True):
         cells = []
         for length in lengths:
             point = _entry(row["perplexity"], length, "context_length")
@@ -115,7 +129,7 @@ def _perplexity_table(
             cells.append(Text(text, style="bold green" if value is not None and value == best[length] else ""))
         if with_delta:
             cells.append(_delta(row["short_delta"]))
-        table.add_row(names[row["method"]], *cells)
+        table.add_row(name, *cells)
     return table
 
 
@@ -128,12 +142,12 @@ def _delta(value: float | None) -> Text:
 
 
 def _passkey_table(
-    rows: Sequence[Mapping[str, Any]], names: Mapping[str, str], lengths: Sequence[int], trained: int
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], lengths: Sequence[int], trained: int
 ) -> Table:
     trials = next(entry["trials"] for row in rows for entry in row["passkey"])
     table = _table(f"Passkeys, of {trials} a length", [_length_column(length, trained) for length in lengths])
     best = {n: _best([_value(row["passkey"], n, "length", "correct") for row in rows], smallest=False) for n in lengths}
-    for row in rows:
+    for name, row in zip(names, rows, strict=True):
         cells = []
         for length in lengths:
             entry = _entry(row["passkey"], length, "length")
@@ -143,19 +157,19 @@ def _passkey_table(
                     text, style="bold green" if entry and entry["correct"] and entry["correct"] == best[length] else ""
                 )
             )
-        table.add_row(names[row["method"]], *cells)
+        table.add_row(name, *cells)
     return table
 
 
-def _reach_table(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Table:
+def _reach_table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
     table = _table("Reach: how far it ... [tokens]", ["computes", "models", "uses", "seconds"])
-    for row in rows:
+    for name, row in zip(names, rows, strict=True):
         reach = row["reach"]
         computes = "unlimited" if reach["computes"] is None else str(reach["computes"])
         measured = [
             NOT_AVAILABLE if reach[sense] is None else str(reach[sense] or NONE_MARK) for sense in ("models", "uses")
         ]
-        table.add_row(names[row["method"]], computes, *measured, f"{row['seconds']:.1f}")
+        table.add_row(name, computes, *measured, f"{row['seconds']:.1f}")
     return table
 
 

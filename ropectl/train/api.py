@@ -35,7 +35,7 @@ def finetune(settings: FinetuneSettings, reporter: TrainReporter | None = None) 
     from ropectl.train.export import check_base
 
     check_base(task.source, task.strategy)
-    folder = _checked_folder(task)
+    folder = checked_folder(task)
     for note in task.plan.notes:
         reporter.note(note)
     from ropectl.train.engine import make_accelerator
@@ -46,7 +46,12 @@ def finetune(settings: FinetuneSettings, reporter: TrainReporter | None = None) 
     return run(task, folder, accelerator, tokenizer, bos_token(tokenizer, settings.bos), reporter)
 
 
-def _checked_folder(task: Task) -> TrainingFolder | None:
+def checked_folder(task: Task) -> TrainingFolder | None:
+    """Returns where the run is kept, once its result can be written; None for an estimate without a place.
+
+    Raises:
+        ConfigError: If the place is missing, taken or cannot be written.
+    """
     settings = task.settings
     if settings.out is None:
         if settings.dry_run:

@@ -9,7 +9,7 @@ import pytest
 
 from ropectl.evaluate.reach import models_length, pick_method, short_delta, uses_length
 from ropectl.evaluate.statistics import bootstrap_upper, wilson_interval
-from ropectl.records import MethodRow, PasskeyLength, PerplexityPoint, Reach
+from ropectl.records import MethodRow, PasskeyLength, PerplexityPoint, Reach, TrainingSummary
 
 
 @pytest.mark.parametrize(
@@ -94,5 +94,8 @@ def test_pick_follows_the_rule() -> None:
     assert pick is not None and pick.method == "d" and len(pick.reasons) == 3
     assert "shared with 2 others" in pick.reasons[0]
     assert pick_method([row("a", None, None, None)]) is None
+    tuned = pick_method([row("a", 4096, 4096, 0.1), row("a", 8192, 4096, 0.2, training=TrainingSummary("id"))])
+    assert tuned is not None and (tuned.method, tuned.training) == ("a", "id")
+    assert pick is not None and pick.training is None
     failed = pick_method([row("a", 4096, 4096, 0.0, errors=["x"]), row("b", 512, 512, 0.0)])
     assert failed is not None and failed.method == "b"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ropectl.report.tables import comparison_tables, perplexity_text, short_names
+from ropectl.report.tables import comparison_tables, perplexity_text, row_names, short_names
 from ropectl.rope.method import short_spec
 
 
@@ -54,6 +54,33 @@ def test_every_number_is_there(num_lengths: int) -> None:
         for point in row["perplexity"]:
             assert perplexity_text(point["perplexity"]) in words
     assert "..." not in text.replace("how far it ...", "") and "\u2026" not in text
+
+
+def test_trained_rows_stand_beside_their_methods() -> None:
+    """Records from before trainings have no such key: half of these rows are like them."""
+    methods = [
+        "none",
+        "none",
+        "dynamic-yarn",
+        "dynamic-yarn",
+        "yarn:factor=8,beta_fast=16",
+        "yarn:factor=8,beta_fast=16",
+    ]
+    content = record([1024 * 2**i for i in range(6)], [*methods, "yarn:factor=4"])
+    for row in content["rows"][1::2]:
+        row["training"] = {"id": "0123456789abcdef"}
+    assert row_names(content["rows"]) == [
+        "none", "none, tuned", "dynamic-yarn", "dynamic-yarn, tuned",
+        "yarn:factor=8,beta_fast=16", "yarn:factor=8,beta_fast=16, tuned", "yarn:factor=4",
+    ]  # fmt: skip
+    content["pick"] = {"method": "dynamic-yarn", "training": "0123456789abcdef", "reasons": ["uses 8192 tokens"]}
+    content["rows"][1]["errors"] = ["training: diverged"]
+    text = render(content)
+    assert "Pick: dynamic-yarn, tuned (uses 8192 tokens)." in text and "none, tuned failed: training: diverged" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    words = text.replace("*", "").split()
+    for row in content["rows"]:
+        assert all(perplexity_text(point["perplexity"]) in words for point in row["perplexity"])
 
 
 def test_the_trained_length_and_what_lies_beyond_are_marked() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,6 +35,13 @@ def compare_methods(
         float | None,
         typer.Option(metavar="R", help="Exit 1 if the pick's perplexity up to L rises by more than this share."),
     ] = None,
+    finetune: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Train every method equally, by the settings in this YAML file, and measure it again.",
+        ),
+    ] = None,
     batch_size: options.BatchSize = None,
     bos: options.Bos = None,
     prefill_chunk: options.PrefillChunk = None,
@@ -53,7 +61,8 @@ def compare_methods(
 ) -> None:
     """Compare scaling methods side by side: perplexity and passkey retrieval by length, and how far each reaches.
 
-    Without a model it runs on the built-in one. The same command continues an interrupted run.
+    Without a model it runs on the built-in one. The same command continues an interrupted run. With --finetune, each
+    method is also trained, from the same weights on the same tokens in the same number of steps, and measured again.
 
     Example: ropectl compare-methods ./my-model -m pi -m yarn --factor 4 --text 'books/*.txt'
     """
@@ -67,11 +76,12 @@ def compare_methods(
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
         return
+    from ropectl.cli.training import ComparisonReporter
     from ropectl.compare.run import compare_methods as run
     from ropectl.report.tables import comparison_tables
 
     output.quiet_libraries()
-    with output.ProgressReporter() as reporter:
+    with ComparisonReporter() as reporter:
         comparison = run(settings, out, reporter)
     if format is options.Format.json:
         output.print_json(comparison.record)
@@ -80,5 +90,7 @@ def compare_methods(
     output.note(f"Records: {comparison.folder}")
     if comparison.num_failed:
         output.warn(f"{comparison.num_failed} cells failed; they are measured again by the same command.")
-    if comparison.num_failed or comparison.regressed:
+    if comparison.num_untrained:
+        output.warn(f"{comparison.num_untrained} trainings failed; the same command tries them again.")
+    if comparison.num_failed or comparison.num_untrained or comparison.regressed:
         raise typer.Exit(1)

@@ -1,0 +1,88 @@
+"""The JSON document of a comparison, and the place where it is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ropectl.compare.recipe import Recipe
+from ropectl.compare.rows import Measured, method_rows
+from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.reach import pick_method
+from ropectl.evaluate.reporter import Reporter
+from ropectl.evaluate.setup import Setup
+from ropectl.records import SCHEMA_VERSION, to_json
+from ropectl.runs import command_line, content_id, package_versions
+
+
+def comparison_document(
+    setup: Setup,
+    config: CompareConfig,
+    recipe: Recipe | None,
+    lengths: list[int],
+    documents: Any,
+    measured: Sequence[Measured],
+    num_targets: int,
+) -> dict[str, Any]:
+    """Returns the document; other programs read it.
+
+    Args:
+        setup: The model.
+        config: What was asked for.
+        recipe: How methods were trained; None if none was.
+        lengths: Context lengths [tokens].
+        documents: The scored documents.
+        measured: What there is of each row.
+        num_targets: K of protocol ``tail``.
+    """
+    rows = method_rows(measured, setup.geometry, config)
+    pick = pick_method(rows)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "model": config.model,
+        "geometry": setup.geometry.to_json(),
+        "factor": setup.factor,
+        "text": config.text,
+        "protocol": "prefix",
+        "lengths": lengths,
+        "rows": [to_json(row) for row in rows],
+        "pick": to_json(pick) if pick else None,
+        "manifest": {
+            "command": command_line(),
+            "config": config.model_dump(mode="json"),
+            "finetune": recipe.to_json() if recipe else None,
+            "versions": package_versions(),
+            "bos_token_id": setup.bos_token_id,
+            "documents": [document.name for document in documents.documents],
+            "tokens_sha256": documents.fingerprint(),
+            "tail_targets_per_document": num_targets,
+            "cells": [cell for entry in measured for cell in _cells(entry)],
+        },
+    }
+
+
+def _cells(entry: Measured) -> list[dict[str, Any]]:
+    return [
+        {"id": record["id"], "method": cell.method, "training": cell.training, "kind": cell.kind, "length": cell.length}
+        for cell, record in zip(entry.cells, entry.records, strict=True)
+    ]
+
+
+def keep_other(path: Path, record: dict[str, Any], reporter: Reporter) -> None:
+    """Puts an earlier comparison of other settings in the same folder aside, under a name of its own."""
+    try:
+        earlier = _asked_for(json.loads(path.read_text())["manifest"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if earlier != _asked_for(record["manifest"]):
+        aside = path.with_name(f"{path.stem}-{content_id(earlier)[:8]}{path.suffix}")
+        path.replace(aside)
+        reporter.note(f"{path} held another comparison; it is now {aside.name}.")
+
+
+def _asked_for(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What a comparison was asked for; settings that a record does not know yet stood at their defaults."""
+    config = {**CompareConfig().model_dump(mode="json"), **manifest["config"]}
+    return {**config, "finetune": manifest.get("finetune")}

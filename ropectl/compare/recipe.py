@@ -1,0 +1,118 @@
+"""How every method is trained: one file of settings, of which a comparison decides some itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ropectl.errors import ConfigError
+from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.setup import Setup
+from ropectl.rope.method import ScalingMethod
+from ropectl.settings import make_config, read_yaml
+from ropectl.train.settings import FinetuneSettings
+
+_MODEL, _SCALING, _RUN = "the model is the comparison's", "each method is trained", "the comparison keeps its trainings"
+
+#: Settings that the file may not hold, and why.
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(("model", "revision", "original_length", "layers", "trust_remote_code", "allow_pickle"), _MODEL),
+    **dict.fromkeys(("method", "factor", "target_length", "replace", "compose", "freeze_at"), _SCALING),
+    **dict.fromkeys(("out", "overwrite", "resume", "force", "dry_run"), _RUN),
+    "early_stop": "methods would be trained for different numbers of steps",
+    "cp_size": "a comparison is one process",
+}
+
+_FROM_COMPARISON = ("model", "revision", "original_length", "layers", "trust_remote_code", "allow_pickle")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The settings that all trainings of a comparison share.
+
+    Attributes:
+        file: Where they stand.
+        content: Its text.
+        given: What it sets, checked.
+        shared: The same, completed by the defaults.
+    """
+
+    file: Path
+    content: str
+    given: Mapping[str, Any]
+    shared: FinetuneSettings
+
+    @classmethod
+    def read(cls, file: Path) -> Recipe:
+        """Reads the file.
+
+        Raises:
+            ConfigError: If it cannot be read, sets what the comparison decides, or sets what is impossible.
+        """
+        given = read_yaml(file)
+        refused = [name for name in REFUSED if name in given]
+        if refused:
+            described = "; ".join(f"{name.replace('_', '-')} ({REFUSED[name]})" for name in refused)
+            raise ConfigError(
+                f"{file} sets what a comparison decides itself: {described}.",
+                "Take it out of the file. Model, methods and factor are named on the command line, or with --config.",
+            )
+        try:
+            shared = make_config(FinetuneSettings, dict(given))
+        except ConfigError as error:
+            raise ConfigError(f"{file}: {error.message}", error.hint) from None
+        return cls(file, file.read_text(), {name: getattr(shared, name) for name in given}, shared)
+
+    def settings(self, setup: Setup, method: ScalingMethod, target_length: int, freeze: bool) -> FinetuneSettings:
+        """Returns the settings of one method's training, without a place to write to.
+
+        Args:
+            setup: The model.
+            method: The method.
+            target_length: The context that the comparison is about: where the file names no ``seq_len``, every
+                method is trained on sequences of it, or with skipped positions of the trained length [tokens].
+            freeze: Write the frequencies of the target length, for no config can say the method.
+        """
+        existing = setup.source.rope.method
+        keeps = method == existing and method.name != "none"
+        follows = method.depends_on_seq_len and not hasattr(method, "factor")
+        default = setup.trained_length if self.shared.positions == "pose" else target_length
+        seq_len = self.shared.seq_len or default
+        config = setup.config
+        defaults = {
+            "bos": config.bos,
+            "attention": config.attention,
+            "device": "cpu" if config.device == "cpu" else "auto",
+        }
+        decided = {name: getattr(config, name) for name in _FROM_COMPARISON}
+        scaling = {
+            "method": None if keeps else str(method),
+            "replace": existing.name != "none" and not keeps,
+            "target_length": target_length if follows and not keeps else None,
+            "freeze_at": max(target_length, seq_len) if freeze else None,
+        }
+        return make_config(FinetuneSettings, {**defaults, **self.given, **decided, **scaling, "seq_len": seq_len})
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what a record says of the settings."""
+        shared = self.shared.model_dump(mode="json", exclude=set(REFUSED))
+        return {"file": str(self.file), "content": self.content, "settings": shared}
+
+
+def read_recipe(config: CompareConfig) -> Recipe | None:
+    """Returns how the comparison trains; None where it does not.
+
+    Raises:
+        ConfigError: If the file is not possible, or the text that is trained on is also what is measured.
+    """
+    if config.finetune is None:
+        return None
+    recipe = Recipe.read(config.finetune)
+    if recipe.shared.text == config.text:
+        raise ConfigError(
+            f"{recipe.file} trains on {config.text}, which is also the text that is measured.",
+            "Name text that no method is trained on: --text SOURCE",
+        )
+    return recipe

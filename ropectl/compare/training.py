@@ -1,0 +1,187 @@
+"""The trainings of a comparison: all checked before the first begins, each run once, failures kept to themselves."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ropectl.checkpoint.plan import needs_freezing
+from ropectl.compare.recipe import Recipe
+from ropectl.compare.reporter import training_reporter
+from ropectl.errors import ConfigError
+from ropectl.evaluate.reporter import Reporter
+from ropectl.evaluate.setup import Setup
+from ropectl.hf.fingerprint import model_fingerprint
+from ropectl.hf.source import read_config
+from ropectl.records import TrainingSummary
+from ropectl.rope.method import ScalingMethod, short_spec
+from ropectl.runs import content_id
+from ropectl.train.api import checked_folder, finetune
+from ropectl.train.data import make_data
+from ropectl.train.export import check_base
+from ropectl.train.outcome import finished_record
+from ropectl.train.run_folder import TrainingFolder
+from ropectl.train.settings import FinetuneSettings
+from ropectl.train.task import Task
+from ropectl.train.validation import make_validation
+
+TUNED_FOLDER, MODEL_FOLDER = "tuned", "model"
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training of one method, known to be possible as far as that shows without weights.
+
+    Attributes:
+        method: What is trained.
+        settings: How, and, once it is placed, where to.
+        identity: All that decides the result.
+        covered: Positions that it covers [tokens].
+    """
+
+    method: ScalingMethod
+    settings: FinetuneSettings
+    identity: dict[str, Any]
+    covered: int
+
+    @property
+    def id(self) -> str:
+        """What the result's own record calls it."""
+        return content_id(self.identity)
+
+    @property
+    def out(self) -> Path:
+        """Folder of the tuned checkpoint."""
+        assert self.settings.out is not None, "it is placed before it is run"
+        return self.settings.out
+
+    @property
+    def label(self) -> str:
+        """What a person reads."""
+        return f"{short_spec(str(self.method))}, tuned"
+
+    def placed(self, folder: Path) -> Training:
+        """Returns the same training with its place in a run folder, where nothing else can stand.
+
+        Raises:
+            ConfigError: If it cannot be written there.
+        """
+        out = folder / TUNED_FOLDER / f"{self.method.name}-{self.id[:8]}" / MODEL_FOLDER
+        settings = self.settings.model_copy(update={"out": out})
+        checked_folder(Task.of(settings))
+        return replace(self, settings=settings)
+
+    def finished(self) -> dict[str, Any] | None:
+        """Returns the record of its result; None if that is still to come."""
+        return finished_record(self.out, self.identity)
+
+    def summary(self) -> TrainingSummary:
+        """Returns what a row says of it."""
+        record = self.finished()
+        if record is None:
+            return TrainingSummary(self.id)
+        told = record["training"]
+        numbers = {name: told[name] for name in ("steps", "tokens", "seconds", "last_loss")}
+        return TrainingSummary(self.id, **numbers, checkpoint=str(self.out))
+
+    def tuned_setup(self, setup: Setup) -> Setup:
+        """Returns the model with the tuned weights, to be loaded as the original is."""
+        config = setup.config
+        layers = setup.source.rope.layer_type
+        return replace(setup, source=read_config(str(self.out), None, None, config.trust_remote_code, layers))
+
+    def cell_settings(self, tuned: Setup) -> dict[str, Any]:
+        """Returns what tells its cells from those of the model as it is given, and of any other training."""
+        return {"training": {"id": self.id, "checkpoint_fingerprint": model_fingerprint(tuned.source)}}
+
+
+def plan_trainings(
+    recipe: Recipe, setup: Setup, methods: Sequence[ScalingMethod], target_length: int, reporter: Reporter
+) -> list[Training]:
+    """Returns the trainings of all methods, having made every check that needs no weights.
+
+    Args:
+        recipe: How all are trained.
+        setup: The model.
+        methods: What is compared.
+        target_length: The context that the comparison is about [tokens].
+        reporter: Told notes.
+
+    Raises:
+        ConfigError: If one of them cannot work.
+    """
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        raise ConfigError(
+            "compare-methods --finetune is one process; it was started as several.",
+            "Start it without a launcher; or train each method with: accelerate launch -m ropectl finetune ...",
+        )
+    trainings: list[Training] = []
+    for method in methods:
+        settings = recipe.settings(setup, method, target_length, needs_freezing(method, setup.source))
+        assert settings.seq_len is not None
+        if settings.positions == "pose" and _aims_at(method, setup, target_length) <= settings.seq_len:
+            reporter.note(
+                f"{short_spec(str(method))} is not trained: it aims at no more than the {settings.seq_len} tokens of a "
+                "sequence, so positions = pose has nothing to skip."
+            )
+            continue
+        task = Task.of(settings)
+        check_base(task.source, task.strategy)
+        with training_reporter(reporter, "training data") as listener:
+            listener.phase("reading text")
+            data = make_data(task, setup.tokenizer, setup.bos_token_id, listener.advance)
+        longest = max(task.target_length, task.plan.target_length)
+        _, notes = make_validation(settings, task.source, method, setup.tokenizer, setup.bos_token_id, longest)
+        if not trainings:
+            for note in notes:
+                reporter.note(note)
+        trainings.append(Training(method, settings, task.identity(data.fingerprint), task.target_length))
+    return trainings
+
+
+def _aims_at(method: ScalingMethod, setup: Setup, target_length: int) -> int:
+    follows = method.depends_on_seq_len and not hasattr(method, "factor")
+    return target_length if follows else method.target_length(setup.geometry)
+
+
+def run_training(training: Training, reporter: Reporter) -> str | None:
+    """Trains, or goes on where an interruption ended it; returns what went wrong, or None.
+
+    The states that it would be continued from are removed once it is whole: those of many methods would fill a disk.
+
+    Raises:
+        ConfigError: If the request cannot work, which shows in some ways only once weights are there.
+    """
+    if training.finished() is None:
+        _free_memory()
+        try:
+            with training_reporter(reporter, training.label) as listener:
+                ended = finetune(training.settings, listener)
+        except ConfigError:
+            raise
+        except Exception as error:  # whatever goes wrong with one method must not cost the others
+            return " ".join(str(error).split("\n")) or type(error).__name__
+        finally:
+            _free_memory()
+        if ended.signal:
+            signal.raise_signal(ended.signal)  # the loop finished its step for it; now it ends the whole run
+            raise KeyboardInterrupt
+    folder = TrainingFolder(training.out)
+    for path in (*(state.path for state in folder.states()), folder.best):
+        shutil.rmtree(path, ignore_errors=True)
+    return None
+
+
+def _free_memory() -> None:
+    """Gives back what models of before held, for another one to load."""
+    import torch
+
+    gc.collect()
+    if torch.accelerator.is_available():
+        torch.accelerator.empty_cache()
