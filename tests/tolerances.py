@@ -29,3 +29,9 @@ GGUF_FLOAT32 = 1e-6
 
 #: Another runtime on the same float32 weights (mean absolute difference, nats a token).
 RUNTIME = 1e-3
+
+#: Loss and gradients of chunks against whole logits, float32 (relative; for gradients also to their largest entry).
+CHUNKED_LOSS = 1e-5
+
+#: Estimated against measured bytes that a forward pass keeps (relative): padding, and a few vectors that are not counted.
+KEPT_BYTES = 0.03

@@ -110,6 +110,9 @@ def memory_parts(shape: Shape, weights: Weights, setup: Setup) -> dict[str, int]
     layer = layer_activations(shape, weights, setup)
     kept = shape.num_layers * layer if setup.checkpointing == "off" else layer
     kept += inputs if setup.checkpointing == "on" else 0
+    if setup.checkpointing == "off" and "embeddings" not in weights.parts and setup.lora_rank:
+        # No gradient flows into the first norm, nor into the dropout of what it gives.
+        kept -= setup.tokens * FLOAT32 * (shape.hidden + 1 + (3 * shape.hidden if setup.lora_dropout else 0))
     rotary = 2 * shape.head_dim * residual * setup.tokens
     last = setup.tokens * (FLOAT32 * (shape.hidden + 1) + (1 + setup.trains_norms) * residual * shape.hidden + 8)
     parts = {
