@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import torch
 from accelerate.state import AcceleratorState
 from torch import nn
+from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaForCausalLM
 
@@ -125,6 +127,34 @@ def test_with_activation_checkpointing_a_layer_keeps_its_input(size: str, settin
     rotary = 2 * shape.head_dim * 4 * TOKENS  # held by what computes a layer again, not by its graph
     kept = memory_parts(shape, weights, setup)["activations"] - layer_activations(shape, weights, setup)
     assert kept_bytes(model, autocast=False) + rotary == pytest.approx(kept, rel=KEPT_BYTES)
+
+
+def allocated(function: Callable[[], Any]) -> int:
+    """The most bytes that exist at once while something runs, above those before."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        function()
+    events = [event for event in recorded.profiler.kineto_results.events() if event.name() == "[memory]"]
+    return max(accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())))
+
+
+@pytest.mark.parametrize("checkpointing", ["off", "on"])
+@pytest.mark.parametrize("settings", [{}, LORA], ids=["full", "lora"])
+def test_a_pass_takes_no_more_than_estimated(settings: dict[str, Any], checkpointing: str) -> None:
+    """Parts are not all at their largest at once in a single pass, but nearly."""
+    config = tiny_config(**SIZES["middle"])
+    model, shape = prepared(config, **settings), shape_of(config)
+    setup = Setup("full", TOKENS, checkpointing=checkpointing, loss_chunk=64)
+    if settings:
+        setup = with_lora(setup, FinetuneSettings(**settings))
+    loss = CausalLoss(model, 64)
+    if checkpointing == "on":
+        model.activation_checkpointing_enable()
+    model.train()
+    ids = torch.randint(0, 64, (1, TOKENS))
+    parts = memory_parts(shape, count_weights(model, shape), setup)
+    estimated = device_total(parts) - parts["weights"] - parts["optimizer"]
+    peak = allocated(lambda: loss(ids, ids).backward())
+    assert estimated / 1.7 < peak < estimated * (1 + KEPT_BYTES)
 
 
 def test_eager_attention_keeps_its_scores() -> None:

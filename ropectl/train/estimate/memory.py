@@ -11,7 +11,8 @@ layer gives (2 under autocast, else r), h, i, q, k the widths of the hidden stat
     inputs of linear layers            kept where their weights are trained, see ``_inputs``
 
 For a fully trained model in one type of numbers r that is ``8 h + 8 + 4 r h + r (2 q + 2 k) + 4 H + 4 r i``. A model
-whose attention is ``eager`` keeps the scores too: H T^2 (4 + c) bytes, c only where c < 4.
+whose attention is ``eager`` keeps the scores too: H T^2 (4 + c) bytes, c only where c < 4. The backward pass itself
+holds the gradients of the widest tensors of one layer, about 2 c i + r h.
 """
 
 from __future__ import annotations
@@ -101,10 +102,11 @@ class Setup:
 def memory_parts(shape: Shape, weights: Weights, setup: Setup) -> dict[str, int]:
     """Returns the bytes that each part takes on every device, at its largest.
 
-    The sum is what a step needs if all parts are at their largest at once. With ``offload``, ``host_activations`` is
+    The sum is what a step needs if all parts are at their largest at once. These are tensors; what the process and its
+    allocator take beside them is not counted. With ``offload``, ``host_activations`` is
     memory of the host.
     """
-    residual, _ = _types(weights, setup)
+    residual, computed = _types(weights, setup)
     share = setup.ranks if setup.sharded else 1
     inputs = shape.num_layers * setup.tokens * residual * shape.hidden
     layer = layer_activations(shape, weights, setup)
@@ -120,6 +122,7 @@ def memory_parts(shape: Shape, weights: Weights, setup: Setup) -> dict[str, int]
         "gradients": -(-weights.trained_bytes // share),
         "optimizer": -(-2 * weights.trained_bytes // share),  # AdamW: two numbers of the weight's own type
         "activations": kept + rotary + last,
+        "backward pass": setup.tokens * (2 * computed * shape.intermediate + residual * shape.hidden),
         "logits": logit_bytes(shape, setup),
     }
     if setup.sharded:  # one layer computes, the next one arrives; embeddings and head stay
