@@ -142,9 +142,9 @@ def _time(time: Mapping[str, Any]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Returns a time as people say it: ``50 s``, ``12 min``, ``3 h 05 min``."""
+    """Returns a time as people say it: ``0.4 s``, ``50 s``, ``12 min``, ``3 h 05 min``."""
     if seconds < 60:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
     return f"{hours:,} h {minutes:02} min" if hours else f"{minutes} min"
 

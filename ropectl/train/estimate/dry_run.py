@@ -132,7 +132,7 @@ def _arithmetic(shape: Shape, weights: Weights, model: Any, setup: Setup) -> Ari
         head_trained=head.requires_grad,
         width=shape.query_width,
         recomputes=setup.checkpointing != "off",
-        chunked=setup.loss_chunk > 0,
+        chunked=0 < setup.loss_chunk < setup.seq_len,
     )
 
 
