@@ -17,6 +17,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaForCausalLM
 
+from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.train import run as run_module
 from ropectl.train.api import finetune
 from ropectl.train.estimate import calibration, dry_run, free_memory
@@ -63,7 +64,7 @@ def shape_of(config: Any) -> Shape:
     return Shape.of(config.to_dict())
 
 
-def kept_bytes(model: Any, autocast: bool, chunk: int | None = None) -> int:
+def kept_bytes(model: Any, autocast: bool, chunk: int = 64) -> int:
     """Bytes that a forward pass really keeps for the backward pass, weights left out."""
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
@@ -379,6 +380,26 @@ def test_models_can_be_cut_to_a_layer(family: str) -> None:
         assert torch.isfinite(loss)
 
 
+def test_what_a_strategy_cannot_train_is_refused() -> None:
+    with pytest.raises(ConfigError, match="strategy = lora is not possible for BeamForCausalLM"):
+        prepared(family_config("beam"), device="meta", strategy="lora")
+
+
+@pytest.mark.parametrize("family", ["dory", "modernbert-decoder", "gemma3n_text", "qwen3_5"])
+def test_layers_of_every_build_are_counted(family: str) -> None:
+    """Layers in several lists, sizes in lists, a config that has the text model's inside."""
+    config = family_config(family)
+    model, shape = prepared(config, device="meta"), shape_of(config)
+    weights = count_weights(model, shape)
+    assert 0 < weights.layers <= weights.total - model.get_output_embeddings().weight.numel()
+    assert weights.root_bytes > 0 and weights.layer_bytes > 0
+
+
+def test_a_config_without_sizes_is_refused() -> None:
+    with pytest.raises(UnsupportedModelError, match="num_hidden_layers"):
+        Shape.of({"model_type": "llama", "hidden_size": 8, "num_attention_heads": 2, "vocab_size": 8})
+
+
 @pytest.fixture(autouse=True)
 def fresh_accelerate() -> None:
     """accelerate keeps the precision of the first run of a process."""
@@ -408,7 +429,7 @@ def estimate(**settings: Any) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("quick")
 def test_a_dry_run_loads_and_writes_nothing() -> None:
-    record = estimate()
+    record = estimate(out=Path("tuned"))
     assert record["parameters"]["total"] == record["parameters"]["trained"] == 3_426_560
     assert record["data"]["tokens"] == 6 * 4 * 2048 == 6 * record["data"]["tokens_per_step"]
     assert record["flops"]["total"] == pytest.approx(6 * record["flops"]["per_step"])

@@ -17,15 +17,13 @@ from ropectl.train.estimate.calibration import FIRST_LENGTH, calibrate
 from ropectl.train.estimate.cost import Arithmetic, Timing, seconds_per_step
 from ropectl.train.estimate.free_memory import free_memory
 from ropectl.train.estimate.memory import Setup, Weights, device_total, levers, memory_parts
-from ropectl.train.estimate.request import Sketch, is_eager, lora_strategy, make_setup, with_lora
+from ropectl.train.estimate.request import Sketch, is_eager, make_setup, rough_reasons, with_lora
 from ropectl.train.estimate.shape import Shape
 from ropectl.train.estimate.skeleton import count_weights, cut
 from ropectl.train.reporter import TrainReporter
 from ropectl.train.settings import FinetuneSettings
+from ropectl.train.strategies import make_strategy
 from ropectl.train.task import Task
-
-#: Relative difference to the weights of a Llama of the same sizes above which an estimate is called rough.
-_LIKE_LLAMA = 0.05
 
 _TOO_SMALL = "memory is too small for two layers"
 
@@ -69,7 +67,7 @@ def dry_run(task: Task, data: TrainingData, accelerator: Any, reporter: TrainRep
         "flops": _flops(arithmetic, settings, lengths),
         "memory": _memory(sketch, weights, setup, chunk, free),
         "time": _time(task, weights, setup, arithmetic, timing, lengths, problem),
-        "rough": _rough(sketch.shape, weights, settings),
+        "rough": rough_reasons(sketch.shape, weights, settings),
         "engine": {
             "kind": accelerator.distributed_type.value,
             "processes": accelerator.num_processes,
@@ -168,11 +166,9 @@ def _flops(arithmetic: Arithmetic, settings: FinetuneSettings, lengths: Sequence
 def _memory(sketch: Sketch, weights: Weights, setup: Setup, chunk: int, free: int | None) -> dict[str, Any]:
     task, parts = sketch.task, memory_parts(sketch.shape, weights, setup)
     total = device_total(parts)
-    counted = {setup.strategy: weights}
-    lora = None
-    if setup.strategy == "full" and (strategy := lora_strategy(task.settings)) is not None:
-        lora = with_lora(setup, strategy.settings)
-        counted["lora"] = count_weights(sketch.build(sketch.config, strategy, "meta"), sketch.shape)
+    counted, lora = {setup.strategy: weights}, None
+    if setup.strategy != "lora" and (lora_weights := _lora_weights(sketch)) is not None:
+        lora, counted["lora"] = with_lora(setup, task.settings), lora_weights
     options = levers(
         setup,
         chunk=chunk,
@@ -193,6 +189,15 @@ def _memory(sketch: Sketch, weights: Weights, setup: Setup, chunk: int, free: in
             for lever, need in zip(options, needs, strict=True)
         ],
     }
+
+
+def _lora_weights(sketch: Sketch) -> Weights | None:
+    """Counts with LoRA; None where it cannot be had: peft is not installed, or cannot train this class."""
+    try:
+        strategy = make_strategy(sketch.task.settings.model_copy(update={"strategy": "lora"}))
+        return count_weights(sketch.build(sketch.config, strategy, "meta"), sketch.shape)
+    except ConfigError:
+        return None
 
 
 def _fits(total: int, free: int | None) -> bool | None:
@@ -232,19 +237,3 @@ def _time(
         },
         "left_out": ["validation", "saving"] + (["exchange between devices"] if setup.ranks > 1 else []),
     }
-
-
-def _rough(shape: Shape, weights: Weights, settings: FinetuneSettings) -> list[str]:
-    """Why memory and time are less sure than for a Llama."""
-    reasons = []
-    if len(shape.layer_types) > 1:
-        reasons.append(f"layers differ ({', '.join(shape.layer_types)})")
-    if shape.active_experts < 1:
-        reasons.append("each token meets some experts only")
-    adapters = weights.parts.get("LoRA matrices", 0)
-    llama = shape.num_layers * shape.layer_parameters
-    if abs(weights.layers - adapters - llama) > _LIKE_LLAMA * llama:
-        reasons.append("layers are not built like Llama's")
-    if settings.packing == "isolated":
-        reasons.append("a mask keeps documents apart")
-    return reasons

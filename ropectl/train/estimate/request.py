@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ropectl.errors import ConfigError
-from ropectl.train.estimate.memory import Setup
+from ropectl.train.estimate.memory import Setup, Weights
 from ropectl.train.estimate.shape import Shape
 from ropectl.train.estimate.skeleton import build, held_dtype
 from ropectl.train.settings import FinetuneSettings
-from ropectl.train.strategies import make_strategy
 from ropectl.train.strategies.strategy import Strategy
 from ropectl.train.task import Task
+
+#: Relative difference to the weights of a Llama of the same sizes above which an estimate is called rough.
+_LIKE_LLAMA = 0.05
 
 
 @dataclass
@@ -82,9 +83,17 @@ def with_lora(setup: Setup, settings: FinetuneSettings) -> Setup:
     )
 
 
-def lora_strategy(settings: FinetuneSettings) -> Strategy | None:
-    """Returns LoRA with these settings, where it can be had."""
-    try:
-        return make_strategy(settings.model_copy(update={"strategy": "lora"}))
-    except ConfigError:  # peft is not installed
-        return None
+def rough_reasons(shape: Shape, weights: Weights, settings: FinetuneSettings) -> list[str]:
+    """Returns why memory and time are less sure than for a Llama."""
+    reasons = []
+    if len(shape.layer_types) > 1:
+        reasons.append(f"layers differ ({', '.join(shape.layer_types)})")
+    if shape.active_experts < 1:
+        reasons.append("each token meets some experts only")
+    adapters = weights.parts.get("LoRA matrices", 0)
+    llama = shape.num_layers * shape.layer_parameters
+    if abs(weights.layers - adapters - llama) > _LIKE_LLAMA * llama:
+        reasons.append("layers are not built like Llama's")
+    if settings.packing == "isolated":
+        reasons.append("a mask keeps documents apart")
+    return reasons

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ropectl.errors import UnsupportedModelError
 from ropectl.hf.dialects import text_section
 from ropectl.hf.families import named
 
@@ -47,24 +48,28 @@ class Shape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Shape:
-        """Returns the shape that the content of a ``config.json`` describes, completed by its class's defaults."""
+        """Returns the shape that the content of a ``config.json`` describes, completed by its class's defaults.
+
+        Raises:
+            UnsupportedModelError: If it does not say what is needed.
+        """
         section = text_section(config)
-        hidden, heads = int(_first(section, "hidden_size", "n_embd")), int(_first(section, "num_attention_heads"))
-        head_dim = int(named(section, "head_dim") or hidden // heads)
-        keys = int(section.get("num_key_value_heads") or heads)
-        experts, per_token = (int(_first(section, *names) or 0) for names in (_EXPERTS, _EXPERTS_PER_TOKEN))
-        intermediate = int(_first(section, "intermediate_size", "ffn_dim", "n_inner") or 4 * hidden)
+        hidden, heads = _needed(section, "hidden_size", "n_embd"), _needed(section, "num_attention_heads", "n_head")
+        head_dim = _known(section, "head_dim") or hidden // heads
+        keys = _known(section, "num_key_value_heads", "num_kv_heads") or heads
+        experts, per_token = _known(section, *_EXPERTS), _known(section, *_EXPERTS_PER_TOKEN)
+        intermediate = _known(section, "intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner") or 4 * hidden
         if experts and per_token:
-            intermediate = int(section.get("moe_intermediate_size") or intermediate) * per_token
+            intermediate = (_known(section, "moe_intermediate_size") or intermediate) * per_token
         return cls(
-            num_layers=int(_first(section, "num_hidden_layers", "n_layers", "n_layer")),
+            num_layers=_needed(section, "num_hidden_layers", "n_layers", "n_layer", "num_layers"),
             hidden=hidden,
             intermediate=intermediate,
             num_heads=heads,
             query_width=heads * head_dim,
             key_width=keys * head_dim,
             head_dim=head_dim,
-            vocabulary=int(section["vocab_size"]),
+            vocabulary=_needed(section, "vocab_size"),
             active_experts=per_token / experts if experts and per_token else 1.0,
             layer_types=tuple(sorted(set(section.get("layer_types") or ()))),
         )
@@ -76,6 +81,14 @@ class Shape:
         return attention + 3 * self.hidden * self.intermediate + 2 * self.hidden
 
 
-def _first(section: Mapping[str, Any], *names: str) -> Any:
-    """The first of these keys that has a value, under whichever name the family has for it."""
-    return next((value for name in names if (value := named(section, name)) is not None), None)
+def _known(section: Mapping[str, Any], *names: str) -> int:
+    """The first of these keys that has a value, under whichever name the family has for it; 0 where none has."""
+    value = next((value for name in names if (value := named(section, name))), 0)
+    return int(max(value) if isinstance(value, list) else value)  # where layers differ, the largest
+
+
+def _needed(section: Mapping[str, Any], *names: str) -> int:
+    value = _known(section, *names)
+    if not value:
+        raise UnsupportedModelError(f"The config does not say {names[0]}: memory and time cannot be estimated.")
+    return value

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import nn
 
 from ropectl.errors import ConfigError
 from ropectl.hf.model_class import stock_class
+from ropectl.hf.out_of_memory import is_out_of_memory
 from ropectl.train.estimate.memory import Weights
 from ropectl.train.estimate.shape import Shape
 from ropectl.train.strategies.strategy import Strategy
@@ -43,24 +44,34 @@ def build(config: Any, strategy: Strategy, dtype: torch.dtype, device: Any = "me
         remote_code: Whether the class comes with the checkpoint.
 
     Raises:
-        ConfigError: If its class cannot be built.
+        ConfigError: If its class cannot be built, or the strategy cannot train it.
     """
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
     config = copy.deepcopy(config)
     try:
         with torch.device(device):
-            if remote_code:
+            if remote_code or type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
                 from transformers import AutoModelForCausalLM
 
-                model = AutoModelForCausalLM.from_config(config, trust_remote_code=True)
+                model = AutoModelForCausalLM.from_config(
+                    config, dtype=dtype, trust_remote_code=remote_code, attn_implementation=config._attn_implementation
+                )
             else:
-                model = stock_class(config)(config)
-    except (torch.OutOfMemoryError, MemoryError, RuntimeError, ConfigError):
-        raise
+                model = stock_class(config)(config).to(dtype)
     except Exception as error:  # a model's constructor may raise anything over a config it was not made for
-        raise ConfigError(f"The model cannot be built from its config: {error}") from None
-    model.to(dtype)
-    strategy.prepare(model)
+        _refuse(error, "The model cannot be built from its config")
+    try:
+        strategy.prepare(model)
+    except Exception as error:  # and so may peft over a model
+        _refuse(error, f"strategy = {strategy.settings.strategy} is not possible for {type(model).__name__}")
     return model
+
+
+def _refuse(error: Exception, message: str) -> NoReturn:
+    if isinstance(error, ConfigError) or is_out_of_memory(error):
+        raise error
+    raise ConfigError(f"{message}: {error}") from error
 
 
 def cut(config: Any, num_layers: int) -> Any:
@@ -91,12 +102,16 @@ def count_weights(model: Any, shape: Shape) -> Weights:
     parameters = list(model.parameters())  # tied ones once
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     layers = decoder_layers(model, shape.num_layers)
+    outside = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+    outside |= {id(p) for p in model.get_output_embeddings().parameters()}
     in_layers = {
         id(p): p.numel() * (shape.active_experts if _is_routed(name) else 1.0)
-        for layer in layers
+        for layer in layers or [model]  # layers that are no plain list: all but embeddings and head
         for name, p in layer.named_parameters()
+        if id(p) not in outside
     }
-    layer_bytes = [_bytes(layer.parameters()) for layer in layers]
+    held_in_layers = _bytes(p for p in parameters if id(p) in in_layers)
+    layer_bytes = [_bytes(layer.parameters()) for layer in layers] or [held_in_layers // shape.num_layers]
     return Weights(
         total=sum(p.numel() for p in parameters),
         trained=sum(p.numel() for p in trained),
@@ -106,8 +121,8 @@ def count_weights(model: Any, shape: Shape) -> Weights:
         num_bytes=_bytes(parameters),
         trained_bytes=_bytes(trained),
         cast=sum(p.numel() for p in _multiplied(model) if p.element_size() > 2),
-        layer_bytes=max(layer_bytes, default=0),
-        root_bytes=_bytes(parameters) - sum(layer_bytes),
+        layer_bytes=max(layer_bytes),
+        root_bytes=_bytes(parameters) - held_in_layers,
         residual_bytes=_embedding_bytes(model),
     )
 
