@@ -73,6 +73,9 @@ def estimate_parts(record: Mapping[str, Any]) -> list[Text | Table]:
         parts.append(_verdict(memory))
         if memory.get("levers"):
             parts.append(_lever_table(memory["levers"], unit, size))
+        wanted = [memory.get("fits"), *(lever.get("fits") for lever in memory.get("levers") or ())]
+        if all(fits is False for fits in wanted):
+            parts.append(Text("It needs more devices: FSDP2 divides the weights, --cp-size the sequences."))
     reasons = record.get("rough") or []
     if reasons:
         parts.append(Text(f"Memory and time are rough: {'; '.join(reasons)}."))
@@ -134,7 +137,8 @@ def _time(time: Mapping[str, Any]) -> str:
     seconds = time["seconds"]
     text = f"about {duration(seconds)}"
     if time.get("seconds_per_step") is not None:
-        text += f", {time['seconds_per_step']:.3g} s a step"
+        step = time["seconds_per_step"]
+        text += f", {step:.3g} s a step" if step < 100 else f", {duration(step)} a step"
     if time.get("tokens_per_second") is not None:
         text += f", {time['tokens_per_second']:,.0f} tokens/s"
     left_out = time.get("left_out") or []

@@ -65,7 +65,7 @@ def test_every_number_is_there_and_no_line_is_too_long() -> None:
     words = " ".join(text.split())
     for expected in (
         "6,738,415,616; trained 6,738,415,616 (100.00%)", "1,677,721,600 tokens (4,194,304 a step), 1.25 epochs",
-        "1.23e+20 operations", "30 h 10 min", "272 s a step", "15,449 tokens/s", "exchange between devices",
+        "1.23e+20 operations", "30 h 10 min", "5 min a step", "15,449 tokens/s", "exchange between devices",
         "weights 25.00", "host activations 1.50", "all, at most 76.00", "free 39.25", "each of 8 devices",
         "--activation-checkpointing on 60.00 does not fit", "12.50 fits", "It does not fit.", "sliding_attention",
     ):  # fmt: skip
@@ -94,6 +94,13 @@ def test_parts_of_parts_may_be_missing_too() -> None:
             del content[name][key]
             assert render(content), (name, key)
     assert render({})
+
+
+def test_what_fits_nowhere_needs_more_devices() -> None:
+    content = record()
+    assert "more devices" not in render(content)
+    content["memory"]["levers"][1]["fits"] = False
+    assert "It needs more devices" in render(content)
 
 
 def test_time_that_could_not_be_measured_says_why() -> None:
