@@ -35,3 +35,9 @@ RUNTIME = 1e-3
 SHARED_SEQUENCE = 1e-5
 #: The same where the shared sequence is computed in bfloat16 and the other in float32.
 SHARED_SEQUENCE_BFLOAT16 = 5e-2
+
+#: Loss and gradients of chunks against whole logits, float32 (relative; for gradients also to their largest entry).
+CHUNKED_LOSS = 1e-5
+
+#: Estimated against measured bytes that a forward pass keeps (relative): padding, and a few vectors that are not counted.
+KEPT_BYTES = 0.03

@@ -24,6 +24,7 @@ from ropectl.cli.commands.methods import methods
 from ropectl.cli.commands.patch import patch
 from ropectl.cli.commands.verify_runtime import verify_runtime
 from ropectl.errors import RopectlError
+from ropectl.hf.out_of_memory import is_out_of_memory
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
@@ -102,11 +103,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("ROPECTL_DEBUG"):
             raise
-        hint = (
-            _OUT_OF_MEMORY_HINT
-            if type(error).__name__ == "OutOfMemoryError"
-            else "For the traceback, set ROPECTL_DEBUG=1."
-        )
+        hint = _OUT_OF_MEMORY_HINT if is_out_of_memory(error) else "For the traceback, set ROPECTL_DEBUG=1."
         print(f"Error: {type(error).__name__}: {error}\n{hint}", file=sys.stderr)
         sys.exit(EXIT_FAILED)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.hf.adapter import merge_adapter
+from ropectl.hf.out_of_memory import is_out_of_memory
 from ropectl.hf.source import ModelSource, load_hint
 
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -82,8 +83,6 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
         ConfigError: If the checkpoint needs remote code or pickled weights without leave, or is incomplete.
         PatchError: If the loaded rotary tables are not what the config says.
     """
-    import torch
-
     from ropectl.hf.model_class import loader
     from ropectl.hf.patch import apply_rope, verify_rope
 
@@ -105,9 +104,9 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
     try:
         kind = loader(source.config)
         model, report = kind.from_pretrained(source.location, output_loading_info=True, **arguments)
-    except torch.OutOfMemoryError:
-        raise
     except Exception as error:  # a model's constructor may raise anything over a config it was not made for
+        if is_out_of_memory(error):
+            raise
         raise ConfigError(f"{source.name} cannot be loaded: {error}", load_hint(str(error))) from None
     _check_complete(source, report)
     model.eval()

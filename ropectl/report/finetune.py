@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -61,5 +61,129 @@ def _share(value: float | None) -> str:
 
 
 def estimate_parts(record: Mapping[str, Any]) -> list[Text | Table]:
-    """Returns an estimate as a table."""
-    raise NotImplementedError
+    """Returns an estimate as tables: what is done, memory by part, and what would need less.
+
+    Parts that a record lacks are left out.
+    """
+    parts: list[Text | Table] = [_work_table(record)]
+    memory = record.get("memory") or {}
+    if memory.get("parts"):
+        unit, size = ("GiB", 2**30) if memory.get("total", 0) >= 2**30 else ("MiB", 2**20)
+        parts.append(_memory_table(memory, unit, size))
+        parts.append(_verdict(memory))
+        if memory.get("levers"):
+            parts.append(_lever_table(memory["levers"], unit, size))
+        wanted = [memory.get("fits"), *(lever.get("fits") for lever in memory.get("levers") or ())]
+        if all(fits is False for fits in wanted):
+            parts.append(Text("It needs more devices: FSDP2 divides the weights, --cp-size the sequences."))
+    reasons = record.get("rough") or []
+    if reasons:
+        parts.append(Text(f"Memory and time are rough: {'; '.join(reasons)}."))
+    return parts
+
+
+def _work_table(record: Mapping[str, Any]) -> Table:
+    table = _two_columns("Estimate; no weight was loaded, nothing written")
+    table.add_row("model", f"{record.get('model', NOT_AVAILABLE)}, {record.get('method', NOT_AVAILABLE)}")
+    rows = (
+        ("parameters", _parameters(record.get("parameters") or {})),
+        ("text", _text(record)),
+        ("arithmetic", _arithmetic(record.get("flops") or {})),
+        ("time", _time(record.get("time") or {})),
+    )
+    for name, value in rows:
+        if value:
+            table.add_row(name, value)
+    return table
+
+
+def _two_columns(title: str) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False, show_header=False
+    )
+    table.add_column("", no_wrap=True)
+    table.add_column("", overflow="fold")
+    return table
+
+
+def _parameters(parameters: Mapping[str, Any]) -> str:
+    if "total" not in parameters:
+        return ""
+    trained, total = parameters.get("trained", 0), parameters["total"]
+    parts = ", ".join(f"{name} {count:,}" for name, count in (parameters.get("trained_parts") or {}).items())
+    return f"{total:,}; trained {trained:,} ({trained / total:.2%})" + (f": {parts}" if parts else "")
+
+
+def _text(record: Mapping[str, Any]) -> str:
+    data = record.get("data") or {}
+    if "steps" not in data:
+        return ""
+    return (
+        f"{data['steps']:,} steps of {data.get('sequences_per_step', 0):,} sequences, {data.get('tokens', 0):,} tokens "
+        f"({data.get('tokens_per_step', 0):,} a step), {data.get('epochs', 0.0):.3g} epochs of {data.get('blocks', 0):,} "
+        f"blocks of {record.get('seq_len', 0):,}"
+    )
+
+
+def _arithmetic(flops: Mapping[str, float]) -> str:
+    if "total" not in flops:
+        return ""
+    return f"{flops['total']:.3g} operations, {flops.get('per_token', 0.0):.3g} a token"
+
+
+def _time(time: Mapping[str, Any]) -> str:
+    if time.get("seconds") is None:
+        return f"{NOT_AVAILABLE}: {time['reason']}" if time.get("reason") else ""
+    seconds = time["seconds"]
+    text = f"about {duration(seconds)}"
+    if time.get("seconds_per_step") is not None:
+        step = time["seconds_per_step"]
+        text += f", {step:.3g} s a step" if step < 100 else f", {duration(step)} a step"
+    if time.get("tokens_per_second") is not None:
+        text += f", {time['tokens_per_second']:,.0f} tokens/s"
+    left_out = time.get("left_out") or []
+    return text + (f"; without {', '.join(left_out)}" if left_out else "")
+
+
+def duration(seconds: float) -> str:
+    """Returns a time as people say it: ``0.4 s``, ``50 s``, ``12 min``, ``3 h 05 min``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {minutes:02} min" if hours else f"{minutes} min"
+
+
+def _memory_table(memory: Mapping[str, Any], unit: str, size: int) -> Table:
+    devices = memory.get("devices", 1)
+    table = _sizes("Memory" if devices == 1 else f"Memory on each of {devices} devices", "part", unit)
+    for name, num_bytes in memory["parts"].items():
+        table.add_row(str(name).replace("_", " "), f"{num_bytes / size:,.2f}")
+    if memory.get("total") is not None:
+        table.add_row("all, at most", f"{memory['total'] / size:,.2f}", style="bold")
+    if memory.get("free") is not None:
+        table.add_row("free", f"{memory['free'] / size:,.2f}")
+    return table
+
+
+def _sizes(title: str, first: str, unit: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    table.add_column(first, overflow="fold")
+    table.add_column(unit, justify="right", no_wrap=True)
+    return table
+
+
+def _verdict(memory: Mapping[str, Any]) -> Text:
+    fits = memory.get("fits")
+    if fits is None:
+        return Text("How much memory is free is not known here.")
+    return Text("It fits.", style="green") if fits else Text("It does not fit.", style="bold red")
+
+
+def _lever_table(levers: Sequence[Mapping[str, Any]], unit: str, size: int) -> Table:
+    table = _sizes("What needs less", "with", unit)
+    table.add_column("", no_wrap=True)
+    for lever in levers:
+        fits = lever.get("fits")
+        verdict = "" if fits is None else "fits" if fits else "does not fit"
+        table.add_row(str(lever.get("flags", "")), f"{lever.get('total', 0) / size:,.2f}", verdict)
+    return table

@@ -52,11 +52,6 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
             f"The engine {kind} is not supported.",
             "Type: accelerate launch --config_file configs/accelerate/fsdp2.yaml",
         )
-    if settings.activation_checkpointing == "offload" and accelerator.device.type == "cpu":
-        raise ConfigError(
-            "activation-checkpointing = offload moves activations from an accelerator to host memory; on the CPU they are there.",
-            "Type: --activation-checkpointing on",
-        )
     if settings.tracker and not accelerator.log_with:
         raise ConfigError(
             f"tracker = {settings.tracker!r} is not possible: its package is not installed.",

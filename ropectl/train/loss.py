@@ -72,7 +72,7 @@ class CausalLoss(nn.Module):
         total = torch.zeros((), device=states.device)
         for start in range(0, length, step or length):
             part, wanted = (tensor[:, start : start + (step or length)] for tensor in (states, targets))
-            if step and torch.is_grad_enabled():
+            if 0 < step < length and torch.is_grad_enabled():  # one chunk alone would be computed twice for nothing
                 total = total + checkpoint(_nll_sum, head, part, wanted, use_reentrant=False)
             else:
                 total = total + _nll_sum(head, part, wanted)

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-import torch
-
 from ropectl.data.training import TrainingData
-from ropectl.errors import ConfigError, TrainingError
+from ropectl.errors import ConfigError
 from ropectl.hf.loading import LoadOptions, load_model
 from ropectl.hf.patch import apply_rope
 from ropectl.hf.rotary import verify_rope
 from ropectl.runs import content_id
+from ropectl.train.activation_checkpointing import check_choice, checkpoint_activations
 from ropectl.train.batches import Batches
 from ropectl.train.best import BestWeights
 from ropectl.train.data import make_data
@@ -22,6 +21,7 @@ from ropectl.train.export import export
 from ropectl.train.first_loss import FirstLoss
 from ropectl.train.loop import Loop, Progress
 from ropectl.train.loss import CausalLoss
+from ropectl.train.out_of_memory import memory_explained
 from ropectl.train.outcome import Finetuned, finished_record
 from ropectl.train.position_checks import check_positions
 from ropectl.train.reporter import TrainReporter
@@ -52,6 +52,7 @@ def run(
         reporter: Told how it goes.
     """
     settings = task.settings
+    check_choice(settings.activation_checkpointing, accelerator.device.type)
     with accelerator.main_process_first():
         reporter.phase("reading text")
         data = make_data(task, tokenizer, bos_token_id, reporter.advance)
@@ -61,7 +62,7 @@ def run(
         reporter.note(note)
     identity = task.identity(data.fingerprint)
     if settings.dry_run or folder is None:
-        from ropectl.train.estimate import dry_run
+        from ropectl.train.estimate.dry_run import dry_run
 
         return Finetuned(dry_run(task, data, accelerator, reporter))
     assert settings.out is not None
@@ -71,7 +72,7 @@ def run(
         return Finetuned(finished, step=finished["training"]["step"])
     sharing = Sharing.of(task, accelerator)
     _check_free(task)
-    with _as_main(accelerator, folder, task, identity, reporter), _memory_explained(task, folder):
+    with _as_main(accelerator, folder, task, identity, reporter), memory_explained(task, folder):
         return _train(task, folder, accelerator, data, validation, identity, sharing, reporter)
 
 
@@ -98,23 +99,6 @@ def _as_main(
             folder.begin(identity)
         accelerator.wait_for_everyone()
         yield
-
-
-@contextmanager
-def _memory_explained(task: Task, folder: TrainingFolder) -> Iterator[None]:
-    """Turns running out of memory into what can be done about it."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not isinstance(error, torch.OutOfMemoryError | MemoryError) and "not enough memory" not in str(error):
-            raise
-        kept = folder.states()
-        state = f"The state after step {kept[-1].progress['step']} is whole" if kept else "No state was saved yet"
-        raise TrainingError(
-            f"Memory ran out at {task.seq_len} tokens a sequence and micro-batch {task.settings.micro_batch}. {state}.",
-            "Levers: --activation-checkpointing on (or offload); --micro-batch 1 and a smaller --loss-chunk; a shorter "
-            "--seq-len, for example with --positions pose. More devices: --cp-size. What needs how much: --dry-run",
-        ) from error
 
 
 def _train(
@@ -144,7 +128,7 @@ def _train(
     first = FirstLoss.of(loss, data)
     if sharing.group is not None:
         sharing.group.verify(model)
-    _checkpoint_activations(model, settings.activation_checkpointing)
+    checkpoint_activations(model, settings.activation_checkpointing)
     model.train()
     engine = Engine.prepare(accelerator, loss, settings)
     frequencies = task.plan.method.frequencies(task.plan.geometry, _seq_len(task))
@@ -212,19 +196,6 @@ def _model(task: Task, accelerator: Any) -> Any:
 def _seq_len(task: Task) -> int | None:
     """The length at which a length-dependent method is frozen while training."""
     return (task.plan.seq_len or task.target_length) if task.plan.method.depends_on_seq_len else None
-
-
-def _checkpoint_activations(model: Any, choice: str) -> None:
-    if choice == "off":
-        return
-    if hasattr(model, "activation_checkpointing_enable"):
-        model.activation_checkpointing_enable(offload=choice == "offload")
-    elif choice == "offload":
-        raise ConfigError(
-            "activation-checkpointing = offload needs a newer transformers.", "Type: --activation-checkpointing on"
-        )
-    else:
-        model.gradient_checkpointing_enable({"use_reentrant": False})
 
 
 def _describe_trained(names: Mapping[str, Any], model: Any) -> str:

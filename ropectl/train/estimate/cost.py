@@ -1,0 +1,119 @@
+"""The arithmetic of a training step, and the time it takes: measured on one and two layers, carried on to all.
+
+A forward pass over T tokens takes 2 (P + E) T + 2 num_layers num_heads head_dim T^2 operations: P weights of the
+decoder layers that a token meets, E those of the output head, and attention over the tokens before. The backward
+pass takes that again for the gradients of the inputs, and once more for those of trained weights; attention twice.
+Activation checkpointing computes the layers' forward pass again, the chunked loss the head's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """What a step computes.
+
+    Attributes:
+        num_layers: Decoder layers.
+        layers: Weights of all layers that a token meets.
+        layers_trained: Share of them that is trained, in [0, 1].
+        head: Weights of the output head.
+        head_trained: Whether they are trained.
+        width: Width of all query heads.
+        recomputes: Whether layers are computed again in the backward pass.
+        chunked: Whether the head is.
+    """
+
+    num_layers: int
+    layers: int
+    layers_trained: float
+    head: int
+    head_trained: bool
+    width: int
+    recomputes: bool
+    chunked: bool
+
+    def decoder(self, length: int) -> float:
+        """Returns the operations of all layers for one sequence, forward and backward."""
+        weights = 2 * self.layers * length * (2 + self.layers_trained + self.recomputes)
+        attention = 2 * self.num_layers * self.width * length**2 * (3 + self.recomputes)
+        return weights + attention
+
+    def output(self, length: int) -> float:
+        """Returns the operations of the output head for one sequence, forward and backward."""
+        return 2.0 * self.head * length * (2 + self.head_trained + self.chunked)
+
+    def total(self, length: int) -> float:
+        """Returns the operations of one sequence, forward and backward."""
+        return self.decoder(length) + self.output(length)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What was measured on a model of one layer and one of two.
+
+    Attributes:
+        length: Tokens of a sequence.
+        one: Forward and backward pass of a micro-batch with one layer [s].
+        two: The same with two layers [s].
+        optimizer: Clipping and optimizer step of the model with two layers [s].
+        trained: Its trained parameters.
+    """
+
+    length: int
+    one: float
+    two: float
+    optimizer: float
+    trained: int
+
+    @property
+    def layer(self) -> float:
+        """Seconds of one layer; never more than half of two, whatever the clock says."""
+        return min(max(self.two - self.one, 0.0), self.two / 2) or self.two / 2
+
+    @property
+    def rest(self) -> float:
+        """Seconds of embeddings, head and loss."""
+        return max(0.0, self.two - 2 * self.layer)
+
+
+def micro_batch_seconds(timing: Timing, arithmetic: Arithmetic, length: int, cp_size: int = 1) -> float:
+    """Returns the seconds of one micro-batch: the layers' by their operations, the rest by tokens.
+
+    Args:
+        timing: The measured one.
+        arithmetic: What is computed.
+        length: Tokens of a sequence.
+        cp_size: Devices that share it.
+    """
+    layers = arithmetic.num_layers * timing.layer * arithmetic.decoder(length) / arithmetic.decoder(timing.length)
+    return (layers + timing.rest * length / timing.length) / cp_size
+
+
+def seconds_per_step(
+    timing: Timing,
+    arithmetic: Arithmetic,
+    lengths: Sequence[int],
+    *,
+    micro_batch: int,
+    micro_batches: float,
+    trained: float,
+    cp_size: int = 1,
+) -> float:
+    """Returns the seconds of an optimizer step, the exchange between devices left out.
+
+    Args:
+        timing: The measured one.
+        arithmetic: What is computed.
+        lengths: Lengths of sequences in their order, as a sample of all [tokens].
+        micro_batch: Sequences per forward pass; shorter ones are padded to the longest.
+        micro_batches: Forward passes of a step on a device.
+        trained: Trained parameters on a device.
+        cp_size: Devices that share each sequence.
+    """
+    longest = [max(lengths[start : start + micro_batch]) for start in range(0, len(lengths), micro_batch)]
+    passes = [micro_batch_seconds(timing, arithmetic, length, cp_size) for length in longest]
+    return micro_batches * sum(passes) / len(passes) + timing.optimizer * trained / max(1, timing.trained)

@@ -1,0 +1,99 @@
+"""A request as the estimate sees it: a model that can be built without its weights, and a setup of sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ropectl.train.estimate.memory import Setup, Weights
+from ropectl.train.estimate.shape import Shape
+from ropectl.train.estimate.skeleton import build, held_dtype
+from ropectl.train.settings import FinetuneSettings
+from ropectl.train.strategies.strategy import Strategy
+from ropectl.train.task import Task
+
+#: Relative difference to the weights of a Llama of the same sizes above which an estimate is called rough.
+_LIKE_LLAMA = 0.05
+
+
+@dataclass
+class Sketch:
+    """The model of a task, buildable without its weights.
+
+    Attributes:
+        task: What was asked for.
+        accelerator: Accelerate's.
+        config: The model's transformers config.
+    """
+
+    task: Task
+    accelerator: Any
+    config: Any
+
+    def __post_init__(self) -> None:
+        if self.task.settings.attention:
+            self.config._attn_implementation = self.task.settings.attention
+        self.shape = Shape.of(self.task.source.config)
+
+    def build(self, config: Any, strategy: Strategy, device: Any) -> Any:
+        """Returns a model with random weights, on ``meta`` with none."""
+        settings = self.task.settings
+        loads_on = "cpu" if _is_sharded(self.accelerator) else self.accelerator.device.type
+        named = self.task.source.config.get("dtype") or self.task.source.config.get("torch_dtype")
+        dtype = held_dtype(settings.dtype, strategy.settings.strategy, loads_on, named)
+        remote = settings.trust_remote_code and "auto_map" in self.task.source.config
+        return build(config, strategy, dtype, device, remote)
+
+
+def _is_sharded(accelerator: Any) -> bool:
+    return bool(accelerator.distributed_type.value == "FSDP")
+
+
+def is_eager(model: Any) -> bool:
+    """Returns whether attention computes whole score matrices."""
+    return getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None) == "eager"
+
+
+def make_setup(task: Task, accelerator: Any, eager: bool) -> Setup:
+    """Returns what memory depends on; the loss chunk is filled in once it is known whether there can be one."""
+    settings = task.settings
+    base = Setup(
+        strategy=settings.strategy,
+        seq_len=task.seq_len,
+        micro_batch=min(settings.micro_batch, settings.batch_size),
+        checkpointing=settings.activation_checkpointing,
+        autocast=accelerator.mixed_precision in ("bf16", "fp16"),
+        eager=eager,
+        ranks=accelerator.num_processes,
+        sharded=_is_sharded(accelerator),
+        cp_size=settings.cp_size,
+    )
+    return with_lora(base, settings) if settings.strategy == "lora" else base
+
+
+def with_lora(setup: Setup, settings: FinetuneSettings) -> Setup:
+    """Returns a setup in which LoRA matrices are trained."""
+    return replace(
+        setup,
+        strategy="lora",
+        trains_norms=settings.train_norms,
+        lora_rank=settings.lora_rank,
+        lora_all=settings.lora_targets == "all",
+        lora_dropout=settings.lora_dropout > 0,
+    )
+
+
+def rough_reasons(shape: Shape, weights: Weights, settings: FinetuneSettings) -> list[str]:
+    """Returns why memory and time are less sure than for a Llama."""
+    reasons = []
+    if len(shape.layer_types) > 1:
+        reasons.append(f"layers differ ({', '.join(shape.layer_types)})")
+    if shape.active_experts < 1:
+        reasons.append("each token meets some experts only")
+    adapters = weights.parts.get("LoRA matrices", 0)
+    llama = shape.num_layers * shape.layer_parameters
+    if abs(weights.layers - adapters - llama) > _LIKE_LLAMA * llama:
+        reasons.append("layers are not built like Llama's")
+    if settings.packing == "isolated":
+        reasons.append("a mask keeps documents apart")
+    return reasons

@@ -1,0 +1,167 @@
+"""Models without weights: on torch's meta device to be counted, and cut to a layer or two to be timed."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NoReturn
+
+import torch
+from torch import nn
+
+from ropectl.errors import ConfigError
+from ropectl.hf.model_class import stock_class
+from ropectl.hf.out_of_memory import is_out_of_memory
+from ropectl.train.estimate.memory import Weights
+from ropectl.train.estimate.shape import Shape
+from ropectl.train.strategies.strategy import Strategy
+
+
+def held_dtype(dtype: str, strategy: str, device_type: str, config_dtype: str | None) -> torch.dtype:
+    """Returns the type in which a run holds weights that it does not train.
+
+    Args:
+        dtype: The setting.
+        strategy: Name of the strategy.
+        device_type: Where weights are loaded.
+        config_dtype: The type that the checkpoint's config names.
+    """
+    if dtype == "auto":
+        # As for a run: updates of all weights need float32, and a model on the CPU is loaded in it.
+        is_float32 = strategy == "full" or device_type == "cpu"
+        dtype = "float32" if is_float32 else (config_dtype or "float32").removeprefix("torch.")
+    result: torch.dtype = getattr(torch, dtype)
+    return result
+
+
+def build(config: Any, strategy: Strategy, dtype: torch.dtype, device: Any = "meta", remote_code: bool = False) -> Any:
+    """Returns a model of a config with random weights, prepared by a strategy.
+
+    Args:
+        config: A transformers config.
+        strategy: Decides what is trained.
+        dtype: Type of the weights.
+        device: Where it is made; on ``meta`` it takes no memory.
+        remote_code: Whether the class comes with the checkpoint.
+
+    Raises:
+        ConfigError: If its class cannot be built, or the strategy cannot train it.
+    """
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    config = copy.deepcopy(config)
+    try:
+        with torch.device(device):
+            if remote_code or type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+                from transformers import AutoModelForCausalLM
+
+                model = AutoModelForCausalLM.from_config(
+                    config, dtype=dtype, trust_remote_code=remote_code, attn_implementation=config._attn_implementation
+                )
+            else:
+                model = stock_class(config)(config).to(dtype)
+    except Exception as error:  # a model's constructor may raise anything over a config it was not made for
+        _refuse(error, "The model cannot be built from its config")
+    try:
+        strategy.prepare(model)
+    except Exception as error:  # and so may peft over a model
+        _refuse(error, f"strategy = {strategy.settings.strategy} is not possible for {type(model).__name__}")
+    return model
+
+
+def _refuse(error: Exception, message: str) -> NoReturn:
+    if isinstance(error, ConfigError) or is_out_of_memory(error):
+        raise error
+    raise ConfigError(f"{message}: {error}") from error
+
+
+def cut(config: Any, num_layers: int) -> Any:
+    """Returns a config of fewer layers; lists that speak of every layer are cut too."""
+    config = copy.deepcopy(config)
+    text = config.get_text_config(decoder=True)
+    depth = text.num_hidden_layers
+    for name, value in list(vars(text).items()):
+        if isinstance(value, list) and len(value) == depth:
+            setattr(text, name, value[:num_layers])
+    text.num_hidden_layers = num_layers
+    return config
+
+
+def decoder_layers(model: Any, num_layers: int) -> list[Any]:
+    """Returns the decoder layers of a model; empty where they are no plain list."""
+    lists = (module for module in model.get_decoder().modules() if isinstance(module, nn.ModuleList))
+    return next((list(found) for found in lists if len(found) == num_layers), [])
+
+
+def count_weights(model: Any, shape: Shape) -> Weights:
+    """Returns counts and bytes of a prepared model's weights.
+
+    Args:
+        model: A model that a strategy has prepared; it may be on the meta device.
+        shape: Its sizes.
+    """
+    parameters = list(model.parameters())  # tied ones once
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    layers = decoder_layers(model, shape.num_layers)
+    outside = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+    outside |= {id(p) for p in model.get_output_embeddings().parameters()}
+    in_layers = {
+        id(p): p.numel() * (shape.active_experts if _is_routed(name) else 1.0)
+        for layer in layers or [model]  # layers that are no plain list: all but embeddings and head
+        for name, p in layer.named_parameters()
+        if id(p) not in outside
+    }
+    held_in_layers = _bytes(p for p in parameters if id(p) in in_layers)
+    layer_bytes = [_bytes(layer.parameters()) for layer in layers] or [held_in_layers // shape.num_layers]
+    return Weights(
+        total=sum(p.numel() for p in parameters),
+        trained=sum(p.numel() for p in trained),
+        parts=_trained_parts(model),
+        layers=round(sum(in_layers.values())),
+        layers_trained=round(sum(in_layers.get(id(p), 0.0) for p in trained)),
+        num_bytes=_bytes(parameters),
+        trained_bytes=_bytes(trained),
+        cast=sum(p.numel() for p in _multiplied(model) if p.element_size() > 2),
+        layer_bytes=max(layer_bytes),
+        root_bytes=_bytes(parameters) - held_in_layers,
+        residual_bytes=_embedding_bytes(model),
+    )
+
+
+def _bytes(parameters: Any) -> int:
+    return sum(p.numel() * p.element_size() for p in parameters)
+
+
+def _is_routed(name: str) -> bool:
+    return ".experts." in name and "shared" not in name
+
+
+def _trained_parts(model: Any) -> dict[str, int]:
+    parts: dict[str, int] = {}
+    seen: set[int] = set()
+    head = model.get_output_embeddings()
+    for path, module in model.named_modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            if not parameter.requires_grad or id(parameter) in seen:
+                continue
+            seen.add(id(parameter))
+            if "lora_" in f"{path}.{name}":
+                kind = "LoRA matrices"
+            elif isinstance(module, nn.Embedding) or parameter is head.weight:
+                kind = "embeddings"
+            else:
+                kind = "norms and biases" if parameter.ndim == 1 else "matrices"
+            parts[kind] = parts.get(kind, 0) + parameter.numel()
+    return parts
+
+
+def _multiplied(model: Any) -> list[Any]:
+    """Weights of matrix products, each once: autocast copies them."""
+    linear = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
+    experts = [p for p in model.parameters() if p.ndim == 3]
+    return list({id(p): p for p in (*linear, *experts)}.values())
+
+
+def _embedding_bytes(model: Any) -> int:
+    parameters = list(model.get_input_embeddings().parameters())
+    used = [p for p in parameters if p.requires_grad] or parameters
+    return int(used[0].element_size())
