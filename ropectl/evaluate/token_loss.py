@@ -135,6 +135,8 @@ def head_is_last(model: Any) -> bool:
     vocabulary = model.get_output_embeddings().weight.shape[0]
     ids = torch.arange(_PROBE_LENGTH, device=model.device).remainder(vocabulary).unsqueeze(0)
     logits = model(input_ids=ids, use_cache=False).logits.float()
-    hidden = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state
+    hidden = getattr(model.get_decoder()(input_ids=ids, use_cache=False), "last_hidden_state", None)
+    if hidden is None:  # the decoders of some multimodal families are language models with a head of their own
+        return False
     direct = model.get_output_embeddings()(hidden).float()
     return direct.shape == logits.shape and torch.allclose(direct, logits, rtol=_PROBE_TOLERANCE, atol=_PROBE_TOLERANCE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from ropectl.data.training import TrainingData
@@ -117,17 +117,17 @@ def _train(
     reporter.phase("loading weights")
     set_seed(settings.seed)
     model = _model(task, accelerator)
-    check_positions(model, settings.packing, settings.positions)
-    names = trained_parameters(model)
-    reporter.note(_describe_trained(names, model))
-    loss = CausalLoss(model, settings.loss_chunk)
+    reporter.note(_describe_trained(trained_parameters(model), model))
+    with _arithmetic(model, accelerator):
+        check_positions(model, settings.packing, settings.positions)
+        loss = CausalLoss(model, settings.loss_chunk)
+        first = FirstLoss.of(loss, data)
+        if sharing.group is not None:
+            sharing.group.verify(model)
     if not loss.reads_hidden:
         reporter.note(
             f"{type(model).__name__} changes logits behind its head: those of a whole sequence are held at once."
         )
-    first = FirstLoss.of(loss, data)
-    if sharing.group is not None:
-        sharing.group.verify(model)
     checkpoint_activations(model, settings.activation_checkpointing)
     model.train()
     engine = Engine.prepare(accelerator, loss, settings)
@@ -191,6 +191,24 @@ def _model(task: Task, accelerator: Any) -> Any:
     task.strategy.prepare(model)
     apply_rope(model, plan.method, geometry=plan.geometry, seq_len=_seq_len(task), layers=task.source.rope.layer_type)
     return model
+
+
+def _arithmetic(model: Any, accelerator: Any) -> AbstractContextManager[None]:
+    """The arithmetic of a model that is not wrapped yet: its own type; where it has several, that of the training.
+
+    Raises:
+        ConfigError: If several types meet and the training does not cast.
+    """
+    types = {p.dtype for name, p in model.named_parameters() if "lora_" not in name}  # peft casts for its own matrices
+    if len(types) < 2:
+        return nullcontext()
+    if accelerator.mixed_precision == "no":
+        raise ConfigError(
+            "Norms or embeddings that are trained are float32, and the frozen weights beside them are not.",
+            "Type: --precision bf16 (or --dtype float32)",
+        )
+    context: AbstractContextManager[None] = accelerator.autocast()
+    return context
 
 
 def _seq_len(task: Task) -> int | None:

@@ -194,3 +194,19 @@ def test_text_that_gives_no_block(checkpoint: Callable[..., Path], tmp_path: Pat
     (tmp_path / "short.txt").write_text("import os\n")
     with pytest.raises(DataError, match="1 document"):
         finetune(small_settings(source, tmp_path / "out", text=str(tmp_path / "short.txt")))
+
+
+@pytest.mark.parametrize("extras", [{}, {"train_norms": True, "train_embeddings": True}], ids=["plain", "longlora"])
+def test_lora_on_half_precision_weights(
+    checkpoint: Callable[..., Path], tmp_path: Path, extras: dict[str, Any]
+) -> None:
+    """The default on an accelerator: frozen bfloat16, float32 where anything is trained."""
+    source, out = checkpoint(), tmp_path / "out"
+    options: dict[str, Any] = {"strategy": "lora", "dtype": "bfloat16", "precision": "bf16", "steps": 20, **extras}
+    reporter = SilentTrainReporter()
+    finetune(small_settings(source, out, learning_rate=1e-2, **options), reporter)
+    assert sum(losses(out)[-3:]) < sum(losses(out)[:3]) - 1.0
+    assert not any("arithmetic differs" in note for note in reporter.notes)
+    if extras:
+        with pytest.raises(ConfigError, match="--precision bf16"):
+            finetune(small_settings(source, tmp_path / "other", **{**options, "precision": "fp32"}))

@@ -65,7 +65,10 @@ class LoraStrategy(Strategy):
             ensure_weight_tying=tied and settings.train_embeddings,
         )
         # A tuple hides the wrapper from torch, whose submodule it would become otherwise.
-        model.ropectl_peft = (get_peft_model(model, config),)
+        try:
+            model.ropectl_peft = (get_peft_model(model, config),)
+        except ValueError as error:
+            raise UnsupportedModelError(f"peft cannot add LoRA matrices to {type(model).__name__}: {error}") from None
 
 
 def _attention_projections(model: Any) -> list[str]:
