@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ropectl.errors import ConfigError
 from ropectl.train.loss import CausalLoss
+from ropectl.train.optimizer import begin, make_optimizer
 from ropectl.train.settings import FinetuneSettings
 
 _PRECISIONS = {"fp32": "no", "bf16": "bf16", "fp16": "fp16"}
@@ -95,18 +96,11 @@ class Engine:
     @classmethod
     def prepare(cls, accelerator: Any, loss: CausalLoss, settings: FinetuneSettings) -> Engine:
         """Returns the prepared engine."""
-        named = [(name, p) for name, p in loss.named_parameters() if p.requires_grad]
-        matrices, vectors = ([p for _, p in named if (p.ndim > 1) == wanted] for wanted in (True, False))
-        groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-        optimizer = torch.optim.AdamW(
-            [group for group in groups if group["params"]],
-            lr=settings.peak_learning_rate,
-            betas=(0.9, settings.beta2),
-            fused=True,
-        )
         _keep_loss_exact(accelerator)
-        wrapped, optimizer = accelerator.prepare(loss, optimizer)
+        wrapped, optimizer = accelerator.prepare(loss, make_optimizer(loss, settings))
         engine = cls(accelerator, wrapped, optimizer)
+        if engine.is_sharded:
+            begin(optimizer)
         accelerator.register_save_state_pre_hook(engine._write_weights)
         accelerator.register_load_state_pre_hook(engine._read_weights)
         return engine
@@ -223,13 +217,14 @@ class Engine:
 
 
 def _keep_loss_exact(accelerator: Any) -> None:
-    """Under FSDP2 accelerate has outputs rounded to bf16 by default: the summed loss would lose its digits."""
+    """Under FSDP2 accelerate has outputs rounded to half precision: the summed loss would lose its digits, or overflow."""
     plugin = getattr(accelerator.state, "fsdp_plugin", None)
-    if plugin is None or accelerator.mixed_precision != "bf16":
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(accelerator.mixed_precision)
+    if plugin is None or dtype is None:
         return
     from torch.distributed.fsdp import MixedPrecisionPolicy
 
-    plugin.mixed_precision_policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    plugin.mixed_precision_policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32)
 
 
 def load_weights(model: Any, weights: dict[str, Tensor]) -> None:
