@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from ropectl.train.settings import FinetuneSettings
 
 _PRECISIONS = {"fp32": "no", "bf16": "bf16", "fp16": "fp16"}
 _WEIGHTS = "weights.safetensors"
+#: How long ranks wait for each other: one reads all text before the others do, and NCCL gives up after ten minutes.
+_PATIENCE = timedelta(hours=6)
 
 
 def make_accelerator(settings: FinetuneSettings, project: Path | None = None) -> Any:
@@ -32,6 +35,7 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
         ConfigError: If the engine, precision or tracker cannot be had.
     """
     from accelerate import Accelerator
+    from accelerate.utils import InitProcessGroupKwargs
 
     mixed = None if settings.precision == "auto" else _PRECISIONS[settings.precision]
     if mixed is None and "ACCELERATE_MIXED_PRECISION" not in os.environ:
@@ -42,6 +46,7 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
         "cpu": True if settings.device == "cpu" else None,
         "log_with": settings.tracker,
         "project_dir": str(project) if project else None,
+        "kwargs_handlers": [InitProcessGroupKwargs(timeout=_PATIENCE)],
     }
     try:
         accelerator = _fresh(Accelerator, options)
@@ -75,7 +80,8 @@ def _fresh(kind: Any, options: dict[str, Any]) -> Any:
     except ValueError as error:
         if "already been initialized" not in str(error):
             raise
-        AcceleratorState._reset_state()  # the processes stay connected; only precision and plugins are decided anew
+        # The processes stay connected. Which engine it is has to be found anew too: having been found, FSDP is not again.
+        AcceleratorState._reset_state(reset_partial_state=True)
         return kind(**options)
 
 
@@ -151,10 +157,16 @@ class Engine:
 
     @contextmanager
     def evaluation(self) -> Iterator[Any]:
-        """Yields the model as it is for measurements: no dropout, arithmetic as in training, embedding and head whole.
+        """Yields the model as it is for measurements: as :meth:`whole`, and with the arithmetic of training."""
+        with self.whole() as model, self.accelerator.autocast():
+            yield model
 
-        Sharded layers gather themselves, so every rank has to measure the same. A forward pass of the wrapped model
-        has to come before the first measurement, for FSDP2 takes the first module that runs for its root.
+    @contextmanager
+    def whole(self) -> Iterator[Any]:
+        """Yields the model without dropout, embedding and head whole.
+
+        Sharded layers gather themselves, so every rank has to compute the same. A forward pass of the wrapped model
+        has to come before the first computation, for FSDP2 takes the first module that runs for its root.
         """
         model = self.model
         root = self.loss if self.is_sharded else None
@@ -162,8 +174,7 @@ class Engine:
         if root is not None:
             root.unshard()
         try:
-            with self.accelerator.autocast():
-                yield model
+            yield model
         finally:
             if root is not None:
                 root.reshard()

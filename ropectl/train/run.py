@@ -26,7 +26,7 @@ from ropectl.train.outcome import Finetuned, finished_record
 from ropectl.train.position_checks import check_positions
 from ropectl.train.reporter import TrainReporter
 from ropectl.train.run_folder import TrainingFolder, read_metrics, run_lock
-from ropectl.train.sharing import Sharing
+from ropectl.train.sharing import Sharing, check_shared
 from ropectl.train.stop import StopSignal
 from ropectl.train.strategies.strategy import trained_parameters
 from ropectl.train.task import Task
@@ -52,7 +52,7 @@ def run(
         reporter: Told how it goes.
     """
     settings = task.settings
-    with accelerator.main_process_first():
+    with accelerator.main_process_first(), accelerator.local_main_process_first():  # a machine may have its own cache
         reporter.phase("reading text")
         data = make_data(task, tokenizer, bos_token_id, reporter.advance)
     target = max(task.target_length, task.plan.target_length)
@@ -90,13 +90,16 @@ def _as_main(
 ) -> Iterator[None]:
     """Prepares the folder on the main process, locked against a second run; the others wait."""
     with run_lock(folder.path) if accelerator.is_main_process else nullcontext():
+        if accelerator.is_main_process and (task.settings.overwrite or not task.settings.resume):
+            folder.clear()
+        accelerator.wait_for_everyone()
+        for note in folder.check_settings(identity, task.settings.force):  # on every rank: all refuse, or none
+            reporter.note(note)
+        accelerator.wait_for_everyone()
         if accelerator.is_main_process:
-            if task.settings.overwrite or not task.settings.resume:
-                folder.clear()
-            for note in folder.check_settings(identity, task.settings.force):
-                reporter.note(note)
             folder.begin(identity)
         accelerator.wait_for_everyone()
+        check_shared(folder, accelerator)
         yield
 
 
@@ -133,7 +136,6 @@ def _train(
     reporter.phase("loading weights")
     set_seed(settings.seed)
     model = _model(task, accelerator)
-    check_positions(model, settings.packing, settings.positions)
     names = trained_parameters(model)
     reporter.note(_describe_trained(names, model))
     loss = CausalLoss(model, settings.loss_chunk)
@@ -142,8 +144,6 @@ def _train(
             f"{type(model).__name__} changes logits behind its head: those of a whole sequence are held at once."
         )
     first = FirstLoss.of(loss, data)
-    if sharing.group is not None:
-        sharing.group.verify(model)
     _checkpoint_activations(model, settings.activation_checkpointing)
     model.train()
     engine = Engine.prepare(accelerator, loss, settings)
@@ -153,6 +153,11 @@ def _train(
     with sharing.use(engine.model):
         for note in first.compare(engine, sharing):
             reporter.note(note)
+    with engine.evaluation() as whole:
+        check_positions(whole, settings.packing, settings.positions)
+    if sharing.group is not None:
+        with engine.whole() as whole:  # where attention can exchange: before, a model to shard is on the CPU
+            sharing.group.verify(whole)
     progress = Progress()
     states = folder.states()
     if states:

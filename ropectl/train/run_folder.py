@@ -61,6 +61,11 @@ class TrainingFolder:
         """The folder of the best weights."""
         return self.path / BEST
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether a run has been written down here."""
+        return (self.path / RUN).is_file()
+
     def check_settings(self, settings: Mapping[str, Any], force: bool) -> list[str]:
         """Checks that a run here may be continued with these settings; returns what to say about it.
 

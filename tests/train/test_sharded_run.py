@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,7 +24,8 @@ from tests.train.test_ranks import LOSS, assert_same
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 CONFIG = Path("configs/accelerate/fsdp2.yaml")
-STEPS = 6
+#: The last validation is before the last step: the best weights are not the last ones.
+STEPS, EVAL_EVERY = 5, 2
 LORA = {"strategy": "lora", "train_norms": True, "train_embeddings": True}
 DROPOUT = {"strategy": "lora", "lora_targets": "all", "lora_dropout": 0.2, "eval_every": None}
 #: Two groups that share each sequence; its length is no multiple of their size.
@@ -56,7 +56,7 @@ class Runs:
     def settings(self, out: str, tied: bool, **changes: Any) -> Any:
         """What every run has, and its own."""
         options = {
-            "steps": STEPS, "eval_every": 2, "eval_lengths": (64, 128), "eval_trials": 1, "save_every": 3, "keep": 9,
+            "steps": STEPS, "eval_every": EVAL_EVERY, "eval_lengths": (64, 128), "eval_trials": 1, "save_every": 3, "keep": 9,
             "eval_text": str(self._held_out), "activation_checkpointing": "on", "precision": "fp32",
         }  # fmt: skip
         return small_settings(self.source(tied), self.folder / out, **{**options, **changes})
@@ -100,7 +100,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Runs:
         runs.add(f"full-{tied}", tied)
         runs.add(f"lora-{tied}", tied, **LORA)
     runs.add("begun", False, {"stop_after": 1})
-    runs.add("begun", False, {"from_step": 0})
+    runs.add("begun", False, {"from_step": 0, "env": {"FSDP_CPU_RAM_EFFICIENT_LOADING": "true"}})
     runs.add("dropout", True, **DROPOUT)
     runs.add("stopped", True, {"stop_after": 4}, **DROPOUT)
     runs.add("stopped", True, **DROPOUT)
@@ -138,15 +138,13 @@ def test_two_ranks_train_the_same(two: Runs, kind: str, tied: bool) -> None:
     assert_whole(two.folder / name, two.source(tied))
     ours, theirs = two.record(name), two.record(f"{name}-alone")
     assert ours["engine"] == {"kind": "FSDP", "processes": 2, "device": "cpu", "precision": "fp32"}
-    for key in ("step", "steps", "tokens"):
-        assert ours[key] == theirs[key], key
+    assert ours["step"] == theirs["step"] == STEPS - STEPS % EVAL_EVERY
+    assert (ours["steps"], ours["tokens"]) == (theirs["steps"], theirs["tokens"])
     for when in ("validation_before", "validation"):
         assert ours[when]["perplexity"] == pytest.approx(theirs[when]["perplexity"], rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("whole", "stopped"), [("full-False", "begun"), ("dropout", "stopped")]
-)
+@pytest.mark.parametrize(("whole", "stopped"), [("full-False", "begun"), ("dropout", "stopped")])
 def test_stopped_and_gone_on_is_uninterrupted(two: Runs, whole: str, stopped: str) -> None:
     one, other = two.folder / whole, two.folder / stopped
     assert losses(one) == losses(other) and len(losses(one)) == STEPS
@@ -156,9 +154,9 @@ def test_stopped_and_gone_on_is_uninterrupted(two: Runs, whole: str, stopped: st
 
 def test_a_state_is_saved_before_the_first_step(two: Runs) -> None:
     states = sorted(path.name for path in (two.folder / "full-True.run").glob("state-*"))
-    assert states == [f"state-{step:08d}" for step in (0, 3, 6)]
+    assert states == [f"state-{step:08d}" for step in (0, 3, 5)]
     progress = json.loads((two.folder / "full-True.run" / states[0] / "progress.json").read_text())
-    kept = {os.path.basename(name) for name in progress["files"]}
+    kept = {Path(name).name for name in progress["files"]}
     assert {"__0_0.distcp", "__1_0.distcp", ".metadata", "random_states_0.pkl", "random_states_1.pkl"} <= kept
 
 
