@@ -27,6 +27,7 @@ import torch
 from accelerate.state import DistributedType, PartialState
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from ropectl.errors import ConfigError
 from ropectl.train import run as train_run
 from ropectl.train.api import finetune
 from ropectl.train.engine import Engine
@@ -86,6 +87,17 @@ def forget(out: Path, step: int) -> None:
     state.wait_for_everyone()
 
 
+def refused(settings: FinetuneSettings, message: str) -> None:
+    """A run that every rank has to refuse, without waiting for another."""
+    try:
+        finetune(settings)
+    except ConfigError as error:
+        assert message in str(error), error
+    else:
+        raise AssertionError("not refused")
+    torch.distributed.destroy_process_group()
+
+
 def one(case: Mapping[str, Any]) -> None:
     """One run on this rank."""
     os.environ.update(case.get("env", {}), MASTER_PORT=str(case["port"]))
@@ -96,7 +108,11 @@ def one(case: Mapping[str, Any]) -> None:
     is_main = PartialState().is_main_process
     if "from_step" in case:
         forget(Path(case["settings"]["out"]), case["from_step"])
-    result = finetune(FinetuneSettings(**case["settings"]), reporter)
+    settings = FinetuneSettings(**case["settings"])
+    if "refused" in case:
+        refused(settings, case["refused"])
+        return
+    result = finetune(settings, reporter)
     stopped = case.get("stop_after") is not None
     assert (result.signal, result.step) == ((signal.SIGTERM, case["stop_after"]) if stopped else (0, case["steps"]))
     assert (result.record is not None) == (is_main and not stopped)

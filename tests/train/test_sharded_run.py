@@ -103,6 +103,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     runs.add("begun", False, {"from_step": 0, "env": {"FSDP_CPU_RAM_EFFICIENT_LOADING": "true"}})
     runs.add("dropout", True, **DROPOUT)
     runs.add("stopped", True, {"stop_after": 4}, **DROPOUT)
+    runs.add("stopped", True, {"refused": "learning-rate was"}, **DROPOUT, learning_rate=1.0)  # by every rank
     runs.add("stopped", True, **DROPOUT)
     runs.add("bf16", False, precision="bf16")
     runs.launch(2)
