@@ -1,11 +1,11 @@
-"""What each rank of the sharded runs does: ``finetune`` as it is, under the FSDP2 that accelerate gives to GPUs.
+"""The sharded runs, rank by rank: ``finetune`` as it is, under the FSDP2 that accelerate gives to GPUs.
 
 On a CPU accelerate leaves FSDP out. It decides by the kind of device alone, so here it is told the kind; all that
 follows is its own code, and the environment is what its launcher makes of ``configs/accelerate``.
 
     python -m tests.train.fsdp_run RUNS.json
 
-Every run gets a process of its own on each rank, so that its end is a real one; they are forked, so that libraries
+Every rank of every run is a process of its own, so that its end is a real one; they are forked, so that libraries
 are imported once.
 """
 
@@ -98,9 +98,13 @@ def refused(settings: FinetuneSettings, message: str) -> None:
     torch.distributed.destroy_process_group()
 
 
-def one(case: Mapping[str, Any]) -> None:
+def one(case: Mapping[str, Any], rank: int) -> None:
     """One run on this rank."""
-    os.environ.update(case.get("env", {}), MASTER_PORT=str(case["port"]))
+    warnings.simplefilter("ignore")
+    place = dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank)) | dict.fromkeys(
+        ("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(case["num_ranks"])
+    )
+    os.environ.update(place, MASTER_PORT=str(case["port"]), **case.get("env", {}))
     torch.set_num_threads(1)
     PartialState(cpu=True).distributed_type = DistributedType.MULTI_GPU
     checked = look_inside()
@@ -131,20 +135,32 @@ def warm_up(model: str) -> None:
     gc.freeze()  # the runs collect what they let go; all that is here stays
 
 
+def end_well(ranks: dict[int, int], name: str) -> bool:
+    """Waits for the processes of a run, whose ranks these are; when one fails, the others are not waited for."""
+    while ranks:
+        process, status = os.wait()
+        rank, code = ranks.pop(process), os.waitstatus_to_exitcode(status)
+        if code:
+            print(f"{name}: exit code {code} of rank {rank}")
+            for other in ranks:
+                os.kill(other, signal.SIGKILL)
+            return False
+    return True
+
+
 def main() -> int:
-    """Returns 0 if every run ended well on this rank."""
+    """Returns 0 if every run ended well on every rank."""
     cases = json.loads(Path(sys.argv[1]).read_text())
     warm_up(cases[0]["settings"]["model"])
     for case in cases:
-        sys.stdout.flush()
-        child = os.fork()
-        if child == 0:
-            warnings.simplefilter("ignore")
-            one(case)
-            return 0
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        if code:
-            print(f"{case['name']}: exit code {code}")
+        ranks = {}
+        for rank in range(case["num_ranks"]):
+            child = os.fork()
+            if child == 0:
+                one(case, rank)
+                return 0
+            ranks[child] = rank
+        if not end_well(ranks, case["name"]):
             return 1
     return 0
 

@@ -61,14 +61,15 @@ class Runs:
         }  # fmt: skip
         return small_settings(self.source(tied), self.folder / out, **{**options, **changes})
 
-    def add(self, out: str, tied: bool, case: dict[str, Any] | None = None, **changes: Any) -> None:
+    def add(self, out: str, tied: bool, case: dict[str, Any] | None = None, num_ranks: int = 2, **changes: Any) -> None:
         """A run to launch."""
         settings = self.settings(out, tied, **changes)
         values = settings.model_dump(mode="json", exclude_unset=True)
-        self._cases.append({"name": out, "settings": values, "steps": settings.steps, **(case or {})})
+        own = {"name": out, "num_ranks": num_ranks, "steps": settings.steps, "settings": values}
+        self._cases.append({**own, **(case or {})})
 
-    def launch(self, num_ranks: int) -> None:
-        """Runs them on so many ranks, one after the other, with what accelerate's launcher would tell each."""
+    def launch(self) -> None:
+        """Runs them one after the other, with what accelerate's launcher would tell each rank."""
         told = environment(parse(launch_lines(CONFIG)[0]))
         env = {name: value for name, value in told.items() if name.startswith(("ACCELERATE_", "FSDP_"))}
         with ExitStack() as stack:
@@ -78,7 +79,7 @@ class Runs:
                 case["port"] = free.getsockname()[1]
         path = self.folder / "runs.json"
         path.write_text(json.dumps(self._cases))
-        run_ranks(["-m", "tests.train.fsdp_run", path], num_ranks, env=env)
+        run_ranks(["-m", "tests.train.fsdp_run", path], 1, env=env)
 
     def alone(self, out: str, tied: bool, **changes: Any) -> Path:
         """A run in this process."""
@@ -93,9 +94,9 @@ class Runs:
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Everything that two ranks run."""
-    runs = Runs(tmp_path_factory.mktemp("two"))
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Everything that two and four ranks run."""
+    runs = Runs(tmp_path_factory.mktemp("runs"))
     for tied in (True, False):
         runs.add(f"full-{tied}", tied)
         runs.add(f"lora-{tied}", tied, **LORA)
@@ -106,17 +107,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     runs.add("stopped", True, {"refused": "learning-rate was"}, **DROPOUT, learning_rate=1.0)  # by every rank
     runs.add("stopped", True, **DROPOUT)
     runs.add("bf16", False, precision="bf16")
-    runs.launch(2)
-    return runs
-
-
-@pytest.fixture(scope="module")
-def four(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Everything that four ranks run."""
-    runs = Runs(tmp_path_factory.mktemp("four"))
-    runs.add("full", True, **SHARED)
-    runs.add("flat", False, **SHARED, **FLAT)
-    runs.launch(4)
+    runs.add("shared", True, num_ranks=4, **SHARED)
+    runs.add("shared-flat", False, num_ranks=4, **SHARED, **FLAT)
+    runs.launch()
     return runs
 
 
@@ -132,12 +125,12 @@ def assert_whole(result: Path, source: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["full", "lora"])
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
-def test_two_ranks_train_the_same(two: Runs, kind: str, tied: bool) -> None:
+def test_two_ranks_train_the_same(runs: Runs, kind: str, tied: bool) -> None:
     name = f"{kind}-{tied}"
-    one = two.alone(f"{name}-alone", tied, **(LORA if kind == "lora" else {}))
-    assert_same(one, two.folder / name)
-    assert_whole(two.folder / name, two.source(tied))
-    ours, theirs = two.record(name), two.record(f"{name}-alone")
+    one = runs.alone(f"{name}-alone", tied, **(LORA if kind == "lora" else {}))
+    assert_same(one, runs.folder / name)
+    assert_whole(runs.folder / name, runs.source(tied))
+    ours, theirs = runs.record(name), runs.record(f"{name}-alone")
     assert ours["engine"] == {"kind": "FSDP", "processes": 2, "device": "cpu", "precision": "fp32"}
     assert ours["step"] == theirs["step"] == STEPS - STEPS % EVAL_EVERY
     assert (ours["steps"], ours["tokens"]) == (theirs["steps"], theirs["tokens"])
@@ -146,33 +139,33 @@ def test_two_ranks_train_the_same(two: Runs, kind: str, tied: bool) -> None:
 
 
 @pytest.mark.parametrize(("whole", "stopped"), [("full-False", "begun"), ("dropout", "stopped")])
-def test_stopped_and_gone_on_is_uninterrupted(two: Runs, whole: str, stopped: str) -> None:
-    one, other = two.folder / whole, two.folder / stopped
+def test_stopped_and_gone_on_is_uninterrupted(runs: Runs, whole: str, stopped: str) -> None:
+    one, other = runs.folder / whole, runs.folder / stopped
     assert losses(one) == losses(other) and len(losses(one)) == STEPS
     left, right = weights(one), weights(other)
     assert left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
 
 
-def test_a_state_is_saved_before_the_first_step(two: Runs) -> None:
-    states = sorted(path.name for path in (two.folder / "full-True.run").glob("state-*"))
+def test_a_state_is_saved_before_the_first_step(runs: Runs) -> None:
+    states = sorted(path.name for path in (runs.folder / "full-True.run").glob("state-*"))
     assert states == [f"state-{step:08d}" for step in (0, 3, 5)]
-    progress = json.loads((two.folder / "full-True.run" / states[0] / "progress.json").read_text())
+    progress = json.loads((runs.folder / "full-True.run" / states[0] / "progress.json").read_text())
     kept = {Path(name).name for name in progress["files"]}
     assert {"__0_0.distcp", "__1_0.distcp", ".metadata", "random_states_0.pkl", "random_states_1.pkl"} <= kept
 
 
-def test_half_precision(two: Runs) -> None:
+def test_half_precision(runs: Runs) -> None:
     """That rotary tables stay float32 and that no first loss differs, every rank has checked."""
-    assert losses(two.folder / "bf16") == pytest.approx(losses(two.folder / "full-False"), rel=BFLOAT16)
-    assert two.record("bf16")["engine"]["precision"] == "bf16"
-    assert_whole(two.folder / "bf16", two.source(False))
+    assert losses(runs.folder / "bf16") == pytest.approx(losses(runs.folder / "full-False"), rel=BFLOAT16)
+    assert runs.record("bf16")["engine"]["precision"] == "bf16"
+    assert_whole(runs.folder / "bf16", runs.source(False))
 
 
-@pytest.mark.parametrize(("name", "tied", "options"), [("full", True, {}), ("flat", False, FLAT)])
+@pytest.mark.parametrize(("name", "tied", "options"), [("shared", True, {}), ("shared-flat", False, FLAT)])
 def test_four_ranks_of_which_two_share_each_sequence(
-    four: Runs, name: str, tied: bool, options: dict[str, Any]
+    runs: Runs, name: str, tied: bool, options: dict[str, Any]
 ) -> None:
-    one = four.alone(f"{name}-alone", tied, **{**SHARED, "cp_size": 1}, **options)
-    assert losses(four.folder / name) == pytest.approx(losses(one), rel=LOSS)
-    assert_same(one, four.folder / name)
-    assert_whole(four.folder / name, four.source(tied))
+    one = runs.alone(f"{name}-alone", tied, **{**SHARED, "cp_size": 1}, **options)
+    assert losses(runs.folder / name) == pytest.approx(losses(one), rel=LOSS)
+    assert_same(one, runs.folder / name)
+    assert_whole(runs.folder / name, runs.source(tied))
