@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,13 @@ from torch import Tensor
 
 from ropectl.errors import ConfigError
 from ropectl.train.loss import CausalLoss
+from ropectl.train.optimizer import begin, make_optimizer
 from ropectl.train.settings import FinetuneSettings
 
 _PRECISIONS = {"fp32": "no", "bf16": "bf16", "fp16": "fp16"}
 _WEIGHTS = "weights.safetensors"
+#: How long ranks wait for each other: one reads all text before the others do, and NCCL gives up after ten minutes.
+_PATIENCE = timedelta(hours=6)
 
 
 def make_accelerator(settings: FinetuneSettings, project: Path | None = None) -> Any:
@@ -31,6 +36,7 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
         ConfigError: If the engine, precision or tracker cannot be had.
     """
     from accelerate import Accelerator
+    from accelerate.utils import InitProcessGroupKwargs
 
     mixed = None if settings.precision == "auto" else _PRECISIONS[settings.precision]
     if mixed is None and "ACCELERATE_MIXED_PRECISION" not in os.environ:
@@ -41,9 +47,12 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
         "cpu": True if settings.device == "cpu" else None,
         "log_with": settings.tracker,
         "project_dir": str(project) if project else None,
+        "kwargs_handlers": [InitProcessGroupKwargs(timeout=_PATIENCE)],
     }
     try:
-        accelerator = _fresh(Accelerator, options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a tracker that is missing is told below
+            accelerator = _fresh(Accelerator, options)
     except (ValueError, ImportError) as error:
         raise ConfigError(f"accelerate refuses: {error}") from None
     kind = accelerator.distributed_type.value
@@ -69,7 +78,8 @@ def _fresh(kind: Any, options: dict[str, Any]) -> Any:
     except ValueError as error:
         if "already been initialized" not in str(error):
             raise
-        AcceleratorState._reset_state()  # the processes stay connected; only precision and plugins are decided anew
+        # The processes stay connected. Which engine it is has to be found anew too: having been found, FSDP is not again.
+        AcceleratorState._reset_state(reset_partial_state=True)
         return kind(**options)
 
 
@@ -90,18 +100,11 @@ class Engine:
     @classmethod
     def prepare(cls, accelerator: Any, loss: CausalLoss, settings: FinetuneSettings) -> Engine:
         """Returns the prepared engine."""
-        named = [(name, p) for name, p in loss.named_parameters() if p.requires_grad]
-        matrices, vectors = ([p for _, p in named if (p.ndim > 1) == wanted] for wanted in (True, False))
-        groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-        optimizer = torch.optim.AdamW(
-            [group for group in groups if group["params"]],
-            lr=settings.peak_learning_rate,
-            betas=(0.9, settings.beta2),
-            fused=True,
-        )
         _keep_loss_exact(accelerator)
-        wrapped, optimizer = accelerator.prepare(loss, optimizer)
+        wrapped, optimizer = accelerator.prepare(loss, make_optimizer(loss, settings))
         engine = cls(accelerator, wrapped, optimizer)
+        if engine.is_sharded:
+            begin(optimizer)
         accelerator.register_save_state_pre_hook(engine._write_weights)
         accelerator.register_load_state_pre_hook(engine._read_weights)
         return engine
@@ -152,10 +155,16 @@ class Engine:
 
     @contextmanager
     def evaluation(self) -> Iterator[Any]:
-        """Yields the model as it is for measurements: no dropout, arithmetic as in training, embedding and head whole.
+        """Yields the model as it is for measurements: as :meth:`whole`, and with the arithmetic of training."""
+        with self.whole() as model, self.accelerator.autocast():
+            yield model
 
-        Sharded layers gather themselves, so every rank has to measure the same. A forward pass of the wrapped model
-        has to come before the first measurement, for FSDP2 takes the first module that runs for its root.
+    @contextmanager
+    def whole(self) -> Iterator[Any]:
+        """Yields the model without dropout, embedding and head whole.
+
+        Sharded layers gather themselves, so every rank has to compute the same. A forward pass of the wrapped model
+        has to come before the first computation, for FSDP2 takes the first module that runs for its root.
         """
         model = self.model
         root = self.loss if self.is_sharded else None
@@ -163,8 +172,7 @@ class Engine:
         if root is not None:
             root.unshard()
         try:
-            with self.accelerator.autocast():
-                yield model
+            yield model
         finally:
             if root is not None:
                 root.reshard()
@@ -218,13 +226,14 @@ class Engine:
 
 
 def _keep_loss_exact(accelerator: Any) -> None:
-    """Under FSDP2 accelerate has outputs rounded to bf16 by default: the summed loss would lose its digits."""
+    """Under FSDP2 accelerate has outputs rounded to half precision: the summed loss would lose its digits, or overflow."""
     plugin = getattr(accelerator.state, "fsdp_plugin", None)
-    if plugin is None or accelerator.mixed_precision != "bf16":
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(accelerator.mixed_precision)
+    if plugin is None or dtype is None:
         return
     from torch.distributed.fsdp import MixedPrecisionPolicy
 
-    plugin.mixed_precision_policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    plugin.mixed_precision_policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32)
 
 
 def load_weights(model: Any, weights: dict[str, Tensor]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from ropectl.checkpoint.api import SilentPatchReporter, stage_adapter, stage_checkpoint
 from ropectl.checkpoint.material import copy_other_files, save_model, written_dtype
@@ -77,11 +77,14 @@ def export(
         load_weights(model, dict(weights))
         if strategy.keeps_adapter:
             strategy.save_adapter(model, aside, _base_name(source), source.commit or source.revision)
+            expected = {"num_tensors": len(weights)}
         else:
             copy_other_files(source, aside, settings.allow_pickle)
             merged = strategy.merged(model).to(getattr(torch, dtype))
             save_model(merged, source, aside, options)
-        count, size = validate_files(aside, len(weights) if strategy.keeps_adapter else None)
+            # Not their number: some families divide or join tensors when they are written.
+            expected = {"num_bytes": sum(p.numel() * p.element_size() for p in merged.parameters())}
+        count, size = validate_files(aside, **expected)
         note(f"Validated {count} tensors, {size:,} bytes.")
         return {"rewritten": True, "num_tensors": count, "num_bytes": size}
 
@@ -96,34 +99,34 @@ def _base_name(source: ModelSource) -> str:
     return str(Path(source.location).resolve()) if is_local else source.name
 
 
-def validate_files(folder: Path, at_least: int | None = None) -> tuple[int, int]:
+def validate_files(folder: Path, num_tensors: int = 1, num_bytes: int = 1) -> tuple[int, int]:
     """Returns number and bytes of the tensors in a folder, having checked each by its header.
 
     Args:
         folder: A checkpoint or an adapter.
-        at_least: How many tensors there have to be.
+        num_tensors: How many tensors there have to be at least.
+        num_bytes: How many bytes they have to take at least.
 
     Raises:
         TrainingError: If a tensor is empty, a file is shorter than it says, or tensors are missing.
     """
     count = size = 0
     for path in sorted(folder.glob("*.safetensors")):
-        own = 0
-        with safe_open(path, framework="np") as file:  # opening checks offsets against the length of the file
-            for name in file.keys():  # noqa: SIM118 (it is no dictionary)
-                part = file.get_slice(name)
-                shape, dtype = part.get_shape(), part.get_dtype()
-                if math.prod(shape) == 0:
-                    raise TrainingError(
-                        f"{path.name}: the tensor {name} has shape {list(shape)}: nothing was saved of it."
-                    )
-                own += math.prod(shape) * _BYTES[dtype]
-                count += 1
-        if path.stat().st_size < own:
-            raise TrainingError(f"{path.name} has {path.stat().st_size} bytes; its tensors take {own}.")
-        size += own
-    if count == 0 or (at_least is not None and count < at_least):
-        raise TrainingError(f"{folder.name} holds {count} tensors; at least {at_least or 1} are expected.")
+        try:
+            with safe_open(path, framework="np") as file:  # opening checks offsets against the length of the file
+                parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is no dictionary)
+                headers = {name: (part.get_shape(), part.get_dtype()) for name, part in parts.items()}
+        except SafetensorError as error:
+            raise TrainingError(f"{path.name} is not whole: {error}.", "Is the disk full?") from None
+        for name, (shape, dtype) in headers.items():
+            if math.prod(shape) == 0:
+                raise TrainingError(f"{path.name}: the tensor {name} has shape {shape}: nothing was saved of it.")
+            size += math.prod(shape) * _BYTES[dtype]
+        count += len(headers)
+    if count < num_tensors or size < num_bytes:
+        raise TrainingError(
+            f"What was written holds {count} tensors and {size:,} bytes; expected are at least {num_tensors} and {num_bytes:,}."
+        )
     return count, size
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,7 +46,8 @@ class FirstLoss:
         )
         batch = collate([cut])
         device = loss.model.device
-        value = loss(**{name: tensor.to(device) for name, tensor in batch.items()}).item()
+        with _attention_of_any_device(loss.model):
+            value = loss(**{name: tensor.to(device) for name, tensor in batch.items()}).item()
         return cls(batch, value / max(1, num_targets([batch])))
 
     @torch.no_grad()
@@ -64,3 +67,20 @@ class FirstLoss:
             f"The first loss is {value:.4f} under this engine and precision, but {self.value:.4f} in the bare model: "
             "arithmetic differs. Compare with --precision fp32."
         ]
+
+
+@contextmanager
+def _attention_of_any_device(model: Any) -> Iterator[None]:
+    """Lets another implementation stand in for flash attention, which needs a GPU and half precision.
+
+    The bare model may be on the CPU still, to be sharded, and its weights are float32 where all are trained.
+    """
+    before = model.config._attn_implementation
+    if "flash" not in str(before):
+        yield
+        return
+    model.set_attn_implementation("sdpa")
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)

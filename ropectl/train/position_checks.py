@@ -21,7 +21,7 @@ def check_positions(model: Any, packing: str, positions: str) -> None:
     """Checks that the model attends across skipped positions, and not across isolated documents.
 
     Args:
-        model: A causal language model in evaluation mode, its rotary tables in force.
+        model: A causal language model in evaluation mode, its rotary tables in force; every rank must have it checked.
         packing: How documents fill sequences.
         positions: The position policy.
 

@@ -11,24 +11,24 @@ from ropectl.errors import ConfigError
 from ropectl.hf.loading import LoadOptions, load_model
 from ropectl.hf.patch import apply_rope
 from ropectl.hf.rotary import verify_rope
-from ropectl.runs import content_id
 from ropectl.train.activation_checkpointing import check_choice, checkpoint_activations
 from ropectl.train.batches import Batches
 from ropectl.train.best import BestWeights
 from ropectl.train.data import make_data
+from ropectl.train.describe import describe_rope, describe_trained, training_record
 from ropectl.train.engine import Engine
 from ropectl.train.export import export
 from ropectl.train.first_loss import FirstLoss
-from ropectl.train.loop import Loop, Progress
+from ropectl.train.loop import Loop
 from ropectl.train.loss import CausalLoss
 from ropectl.train.out_of_memory import memory_explained
 from ropectl.train.outcome import Finetuned, finished_record
 from ropectl.train.position_checks import check_positions
+from ropectl.train.progress import Progress
 from ropectl.train.reporter import TrainReporter
-from ropectl.train.run_folder import TrainingFolder, read_metrics, run_lock
-from ropectl.train.sharing import Sharing
+from ropectl.train.run_folder import TrainingFolder, run_lock
+from ropectl.train.sharing import Sharing, check_shared
 from ropectl.train.stop import StopSignal
-from ropectl.train.strategies.strategy import trained_parameters
 from ropectl.train.task import Task
 from ropectl.train.validation import Validation, make_validation
 
@@ -53,7 +53,7 @@ def run(
     """
     settings = task.settings
     check_choice(settings.activation_checkpointing, accelerator.device.type)
-    with accelerator.main_process_first():
+    with accelerator.main_process_first(), accelerator.local_main_process_first():  # a machine may have its own cache
         reporter.phase("reading text")
         data = make_data(task, tokenizer, bos_token_id, reporter.advance)
     target = max(task.target_length, task.plan.target_length)
@@ -91,13 +91,16 @@ def _as_main(
 ) -> Iterator[None]:
     """Prepares the folder on the main process, locked against a second run; the others wait."""
     with run_lock(folder.path) if accelerator.is_main_process else nullcontext():
+        if accelerator.is_main_process and (task.settings.overwrite or not task.settings.resume):
+            folder.clear()
+        accelerator.wait_for_everyone()
+        for note in folder.check_settings(identity, task.settings.force):  # on every rank: all refuse, or none
+            reporter.note(note)
+        accelerator.wait_for_everyone()
         if accelerator.is_main_process:
-            if task.settings.overwrite or not task.settings.resume:
-                folder.clear()
-            for note in folder.check_settings(identity, task.settings.force):
-                reporter.note(note)
             folder.begin(identity)
         accelerator.wait_for_everyone()
+        check_shared(folder, accelerator)
         yield
 
 
@@ -117,13 +120,10 @@ def _train(
     reporter.phase("loading weights")
     set_seed(settings.seed)
     model = _model(task, accelerator)
-    reporter.note(_describe_trained(trained_parameters(model), model))
+    reporter.note(describe_trained(model))
     with _arithmetic(model, accelerator):
-        check_positions(model, settings.packing, settings.positions)
         loss = CausalLoss(model, settings.loss_chunk)
         first = FirstLoss.of(loss, data)
-        if sharing.group is not None:
-            sharing.group.verify(model)
     if not loss.reads_hidden:
         reporter.note(
             f"{type(model).__name__} changes logits behind its head: those of a whole sequence are held at once."
@@ -131,12 +131,18 @@ def _train(
     checkpoint_activations(model, settings.activation_checkpointing)
     model.train()
     engine = Engine.prepare(accelerator, loss, settings)
-    frequencies = task.plan.method.frequencies(task.plan.geometry, _seq_len(task))
+    frequencies = task.plan.method.frequencies(task.plan.geometry, task.frozen_at)
     verify_rope(engine.model, frequencies, task.source.rope.layer_type)
-    reporter.note(_describe_rope(task))
+    reporter.note(describe_rope(task))
     with sharing.use(engine.model):
         for note in first.compare(engine, sharing):
             reporter.note(note)
+    with engine.evaluation() as whole:
+        check_positions(whole, settings.packing, settings.positions)
+    if sharing.group is not None:
+        # Not before: a model that is to be sharded was on the CPU until now, where attention could exchange nothing.
+        with engine.whole() as whole, _arithmetic(whole, accelerator):
+            sharing.group.verify(whole)
     progress = Progress()
     states = folder.states()
     if states:
@@ -162,7 +168,7 @@ def _train(
         return Finetuned(None, ended_by, progress.step)
     weights = engine.trained_weights()
     is_main = accelerator.is_main_process
-    training = _training_record(task, data, engine, progress, identity, folder)
+    training = training_record(task, data, engine, progress, identity, folder)
     engine.close()
     accelerator.end_training()
     if not is_main:
@@ -189,7 +195,7 @@ def _model(task: Task, accelerator: Any) -> Any:
     options = LoadOptions(dtype, device, settings.trust_remote_code, settings.allow_pickle, settings.attention)
     model = load_model(task.source, options)
     task.strategy.prepare(model)
-    apply_rope(model, plan.method, geometry=plan.geometry, seq_len=_seq_len(task), layers=task.source.rope.layer_type)
+    apply_rope(model, plan.method, geometry=plan.geometry, seq_len=task.frozen_at, layers=task.source.rope.layer_type)
     return model
 
 
@@ -209,64 +215,3 @@ def _arithmetic(model: Any, accelerator: Any) -> AbstractContextManager[None]:
         )
     context: AbstractContextManager[None] = accelerator.autocast()
     return context
-
-
-def _seq_len(task: Task) -> int | None:
-    """The length at which a length-dependent method is frozen while training."""
-    return (task.plan.seq_len or task.target_length) if task.plan.method.depends_on_seq_len else None
-
-
-def _describe_trained(names: Mapping[str, Any], model: Any) -> str:
-    trained, total = sum(p.numel() for p in names.values()), sum(p.numel() for p in model.parameters())
-    text = f"Training {trained:,} of {total:,} parameters in {len(names)} tensors"
-    whole = sorted({name.replace(".modules_to_save.default", "") for name in names if "modules_to_save" in name})
-    return f"{text}; beside LoRA matrices: {', '.join(whole)}." if whole else f"{text}."
-
-
-def _describe_rope(task: Task) -> str:
-    geometry, method = task.plan.geometry, task.plan.method
-    frequencies = method.frequencies(geometry, _seq_len(task))
-    factor = f" x{method.factor:g}" if hasattr(method, "factor") else ""
-    frozen = f" frozen at {_seq_len(task)}" if method.depends_on_seq_len else ""
-    return (
-        f"rope: {method.name}{factor}{frozen} orig={geometry.original_max_position_embeddings} "
-        f"base={geometry.rope_theta:g} attn={frequencies.attention_factor:.6f}"
-    )
-
-
-def _training_record(
-    task: Task,
-    data: TrainingData,
-    engine: Engine,
-    progress: Progress,
-    identity: Mapping[str, Any],
-    folder: TrainingFolder,
-) -> dict[str, Any]:
-    """What the result's record says of its training."""
-    lines = read_metrics(folder.metrics)
-    validations = {line["step"]: line["validation"] for line in lines if "validation" in line}
-    losses = [line["loss"] for line in lines if "loss" in line]
-    chosen = progress.best_step if progress.best_step is not None else progress.step
-    accelerator = engine.accelerator
-    return {
-        "id": content_id(dict(identity)),
-        "settings": dict(identity),
-        "seq_len": task.seq_len,
-        "learning_rate": task.settings.peak_learning_rate,
-        "steps": progress.step,
-        "step": chosen,
-        "tokens": progress.tokens,
-        "seconds": round(progress.seconds, 3),
-        "epochs": round(progress.step * task.settings.batch_size / data.num_blocks, 3),
-        "first_loss": losses[0] if losses else None,
-        "last_loss": sum(losses[-10:]) / len(losses[-10:]) if losses else None,
-        "validation_before": validations.get(0),
-        "validation": validations.get(chosen),
-        "engine": {
-            "kind": accelerator.distributed_type.value,
-            "processes": accelerator.num_processes,
-            "device": accelerator.device.type,
-            "precision": accelerator.mixed_precision if accelerator.mixed_precision != "no" else "fp32",
-        },
-        "metrics": str(folder.metrics),
-    }

@@ -24,7 +24,7 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.runs import content_id, package_versions, write_json
 
-PROGRESS, RUN, METRICS, BEST = "progress.json", "run.json", "metrics.jsonl", "best"
+PROGRESS, RUN, METRICS, BEST, LOCK = "progress.json", "run.json", "metrics.jsonl", "best", ".lock"
 _STATE = re.compile(r"state-(\d{8})")
 
 
@@ -61,6 +61,11 @@ class TrainingFolder:
         """The folder of the best weights."""
         return self.path / BEST
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether a run has been written down here."""
+        return (self.path / RUN).is_file()
+
     def check_settings(self, settings: Mapping[str, Any], force: bool) -> list[str]:
         """Checks that a run here may be continued with these settings; returns what to say about it.
 
@@ -90,7 +95,11 @@ class TrainingFolder:
 
     def clear(self) -> None:
         """Removes the run."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        for path in self.path.iterdir() if self.path.is_dir() else ():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != LOCK:  # the lock is held while this happens
+                path.unlink(missing_ok=True)
 
     def states(self) -> list[State]:
         """Returns the saved states that are whole, oldest first."""
@@ -200,7 +209,7 @@ def run_lock(path: Path) -> Iterator[None]:
         ConfigError: If another process that is alive does.
     """
     path.mkdir(parents=True, exist_ok=True)
-    lock = path / ".lock"
+    lock = path / LOCK
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:

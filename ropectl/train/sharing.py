@@ -6,9 +6,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from ropectl.errors import ConfigError
 from ropectl.hf.dialects import text_section
 from ropectl.train.batches import Batch
+from ropectl.train.run_folder import TrainingFolder
 from ropectl.train.task import Task
 
 if TYPE_CHECKING:
@@ -58,3 +61,18 @@ class Sharing:
     def use(self, model: Any) -> AbstractContextManager[None]:
         """Returns a context in which the model attends across the group, forward and backward."""
         return self.group.use(model) if self.group is not None else nullcontext()
+
+
+def check_shared(folder: TrainingFolder, accelerator: Any) -> None:
+    """Checks that every rank sees the run's folder, once it is there: each writes its part of a state into it.
+
+    Raises:
+        ConfigError: If a machine does not.
+    """
+    here = torch.tensor(float(folder.is_begun), device=accelerator.device)
+    number = int(accelerator.reduce(here, reduction="sum"))
+    if number < accelerator.num_processes:
+        raise ConfigError(
+            f"Only {number} of {accelerator.num_processes} processes see {folder.path}.",
+            "Several machines need a disk that all of them share: --out PATH",
+        )

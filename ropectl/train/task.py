@@ -88,6 +88,11 @@ class Task:
         covered = target if settings.positions == "pose" else seq_len
         return cls(settings, patch, source, plan, strategy, seq_len, covered)
 
+    @property
+    def frozen_at(self) -> int | None:
+        """The length at which a length-dependent method is frozen while training [tokens]; None for any other."""
+        return (self.plan.seq_len or self.target_length) if self.plan.method.depends_on_seq_len else None
+
     def identity(self, data_fingerprint: str) -> dict[str, Any]:
         """Returns all that decides the result."""
         settings = self.settings.model_dump(mode="json", exclude=set(_FREE))
