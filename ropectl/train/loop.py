@@ -34,7 +34,7 @@ class Loop:
         reporter: Told how it goes.
         progress: How far it is.
         sharing: The place of this rank among the others.
-        keep_best: Called when the weights are the best so far; on every rank.
+        keep_best: Called with the step whose weights are the best so far; on every rank.
     """
 
     settings: FinetuneSettings
@@ -45,7 +45,7 @@ class Loop:
     reporter: TrainReporter
     progress: Progress
     sharing: Sharing
-    keep_best: Callable[[], None]
+    keep_best: Callable[[int], None]
 
     def run(self, stop: StopSignal) -> int:
         """Trains to the end; returns the number of the signal that ended it before, or 0.
@@ -154,7 +154,7 @@ class Loop:
         if progress.best_step is not None and own <= progress.best_score:
             progress.since_best += 1
             return False
-        self.keep_best()
+        self.keep_best(progress.step)
         progress.best_step, progress.best_score, progress.since_best = progress.step, own, 0
         return True
 

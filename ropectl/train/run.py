@@ -154,10 +154,10 @@ def _train(
             "ropectl", config={k: v for k, v in identity.items() if isinstance(v, int | float | str | bool)}
         )
     batches = Batches(data, settings.batch_size, settings.micro_batch, sharing.data_rank, sharing.data_size)
-    best = BestWeights(folder.best)
+    best = BestWeights(folder)
     loop = Loop(
         settings, engine, batches, folder, validation, reporter, progress, sharing,
-        keep_best=lambda: best.write(engine.trained_weights(), accelerator.is_main_process),
+        keep_best=lambda step: best.write(step, engine.trained_weights(), accelerator.is_main_process),
     )  # fmt: skip
     with StopSignal() as stop:
         ended_by = loop.run(stop)
@@ -173,8 +173,8 @@ def _train(
     accelerator.end_training()
     if not is_main:
         return Finetuned(None, 0, progress.step)
-    if progress.best_step not in (None, progress.step):
-        weights = best.read()
+    if progress.best_step is not None and progress.best_step != progress.step:
+        weights = best.read(progress.best_step)
         reporter.note(f"The best validation was at step {progress.best_step}; its weights are written.")
     if progress.start_score and progress.best_step is not None and progress.best_score <= progress.start_score:
         reporter.note("No validation was better than the one before the first step: this training did not help.")

@@ -1,0 +1,32 @@
+"""The best weights that a saved state goes by are there as long as the state is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from ropectl.train.best import BestWeights
+from ropectl.train.run_folder import TrainingFolder
+
+
+def save(folder: TrainingFolder, step: int, best_step: int | None) -> None:
+    folder.save(step, {"best_step": best_step}, 1, lambda aside: None, is_main=True, barrier=lambda: None)
+
+
+def test_a_killed_run_finds_what_was_best_at_its_state(tmp_path: Path) -> None:
+    folder = TrainingFolder(tmp_path / "out")
+    best = BestWeights(folder)
+
+    def steps() -> list[int]:
+        return [step for step in range(10) if (folder.best / f"step-{step:08d}.safetensors").exists()]
+
+    best.write(2, {"w": torch.full((2,), 2.0)}, is_main=True)
+    save(folder, 3, best_step=2)
+    best.write(4, {"w": torch.full((2,), 4.0)}, is_main=True)
+    best.write(5, {"w": torch.full((2,), 5.0)}, is_main=False)
+    assert steps() == [2, 4]  # killed here, the run goes on from step 3, whose best is step 2
+    assert best.read(2)["w"].tolist() == [2.0, 2.0]
+    save(folder, 6, best_step=4)
+    best.write(8, {"w": torch.full((2,), 8.0)}, is_main=True)
+    assert steps() == [4, 8]
