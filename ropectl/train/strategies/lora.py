@@ -68,7 +68,9 @@ class LoraStrategy(Strategy):
         try:
             model.ropectl_peft = (get_peft_model(model, config),)
         except ValueError as error:
-            raise UnsupportedModelError(f"peft cannot add LoRA matrices to {type(model).__name__}: {error}") from None
+            raise UnsupportedModelError(
+                f"strategy = lora is not possible for {type(model).__name__}: peft says: {error}", "Type: --strategy full"
+            ) from None
 
 
 def _attention_projections(model: Any) -> list[str]:
