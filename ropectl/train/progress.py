@@ -37,3 +37,17 @@ class Progress:
         known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
         known["unscaled"] = {int(length): value for length, value in known.get("unscaled", {}).items()}
         return cls(**known)
+
+    def forget_best_unless(self, kept: int | None) -> list[str]:
+        """Forgets the best validation if its weights are not kept any more; returns what to say about it.
+
+        A run that is killed between a better validation and the next state has the weights of a step that the state
+        knows nothing of. It comes to that step again; what was best before has lost its weights.
+
+        Args:
+            kept: The step that the kept weights are of; None if there are none.
+        """
+        if self.best_step in (None, kept):
+            return []
+        forgotten, self.best_step, self.best_score, self.since_best = self.best_step, None, [], 0
+        return [f"The weights of step {forgotten}, the best so far, are not there any more: the best is sought anew."]

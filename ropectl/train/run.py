@@ -66,7 +66,7 @@ def run(
 
         return Finetuned(dry_run(task, data, accelerator, reporter))
     assert settings.out is not None
-    finished = None if settings.overwrite else finished_record(settings.out, identity)
+    finished = None if settings.overwrite else finished_record(settings, identity)
     if finished is not None:
         reporter.note(f"{settings.out} is the finished result of these settings.")
         return Finetuned(finished, step=finished["training"]["step"])
@@ -81,7 +81,8 @@ def _check_free(task: Task) -> None:
     assert out is not None
     if out.is_dir() and any(out.iterdir()) and not task.settings.overwrite:
         raise ConfigError(
-            f"{out} exists already, and is not the result of these settings.", "To replace it: --overwrite"
+            f"{out} exists already, and is not the result of these settings.",
+            "To begin anew and replace it: --overwrite. To go on from the run beside it: move it away first.",
         )
 
 
@@ -149,15 +150,17 @@ def _train(
         engine.load(states[-1].path)
         progress = Progress.from_json(states[-1].progress)
         reporter.note(f"Going on after step {progress.step}, from {states[-1].path}.")
+    best = BestWeights(folder.best)
+    for note in progress.forget_best_unless(best.step()):
+        reporter.note(note)
     if settings.tracker:
         accelerator.init_trackers(
             "ropectl", config={k: v for k, v in identity.items() if isinstance(v, int | float | str | bool)}
         )
     batches = Batches(data, settings.batch_size, settings.micro_batch, sharing.data_rank, sharing.data_size)
-    best = BestWeights(folder.best)
     loop = Loop(
         settings, engine, batches, folder, validation, reporter, progress, sharing,
-        keep_best=lambda: best.write(engine.trained_weights(), accelerator.is_main_process),
+        keep_best=lambda: best.write(engine.trained_weights(), progress.step, accelerator.is_main_process),
     )  # fmt: skip
     with StopSignal() as stop:
         ended_by = loop.run(stop)
