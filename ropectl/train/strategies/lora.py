@@ -69,6 +69,14 @@ class LoraStrategy(Strategy):
             model.ropectl_peft = (get_peft_model(model, config),)
         except ValueError as error:
             raise UnsupportedModelError(f"peft cannot add LoRA matrices to {type(model).__name__}: {error}") from None
+        if (
+            config.ensure_weight_tying
+            and model.get_output_embeddings().weight is not model.get_input_embeddings().weight
+        ):
+            raise UnsupportedModelError(
+                f"Embedding and head of {type(model).__name__} are one weight, which peft would train apart.",
+                "Leave out --train-embeddings, or use --strategy full.",
+            )
 
 
 def _attention_projections(model: Any) -> list[str]:
