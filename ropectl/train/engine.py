@@ -105,8 +105,7 @@ class Engine:
         _keep_loss_exact(accelerator)
         wrapped, optimizer = accelerator.prepare(loss, make_optimizer(loss, settings))
         engine = cls(accelerator, wrapped, optimizer)
-        if engine.is_sharded:
-            begin(optimizer)
+        begin(optimizer)
         accelerator.register_save_state_pre_hook(engine._write_weights)
         accelerator.register_load_state_pre_hook(engine._read_weights)
         return engine

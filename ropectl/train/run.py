@@ -16,6 +16,7 @@ from ropectl.train.batches import Batches
 from ropectl.train.best import BestWeights
 from ropectl.train.data import make_data
 from ropectl.train.describe import describe_rope, describe_trained, training_record
+from ropectl.train.disk_full import disk_explained
 from ropectl.train.engine import Engine
 from ropectl.train.export import export
 from ropectl.train.first_loss import FirstLoss
@@ -72,7 +73,11 @@ def run(
         return Finetuned(finished, step=finished["training"]["step"])
     sharing = Sharing.of(task, accelerator)
     _check_free(task)
-    with _as_main(accelerator, folder, task, identity, reporter), memory_explained(task, folder):
+    with (
+        _as_main(accelerator, folder, task, identity, reporter),
+        memory_explained(task, folder),
+        disk_explained(folder),
+    ):
         return _train(task, folder, accelerator, data, validation, identity, sharing, reporter)
 
 

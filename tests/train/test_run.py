@@ -18,6 +18,7 @@ from ropectl.evaluate.config import PerplexityConfig
 from ropectl.hf.loading import LoadOptions, load_model
 from ropectl.hf.source import read_config
 from ropectl.train.api import finetune
+from ropectl.train.engine import Engine
 from ropectl.train.reporter import SilentTrainReporter
 from tests.train.runs import losses, small_settings, weights, write_text
 
@@ -284,3 +285,32 @@ def test_the_price_is_that_over_the_model_as_it_is_given(checkpoint: Callable[..
     )  # fmt: skip
     lines = [json.loads(line) for line in (tmp_path / "out.run" / "metrics.jsonl").read_text().splitlines()]
     assert lines[0]["step"] == 0 and lines[0]["validation"]["short_delta"] == 0.0
+
+
+def test_the_first_state_is_as_large_as_any(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    """It proves that states can be written: a disk that has no room for the optimizer shows before the first step."""
+    finetune(small_settings(checkpoint(), tmp_path / "out", steps=2, save_every=1, keep=5))
+    states = sorted((tmp_path / "out.run").glob("state-*"))
+    sizes = [(path / "optimizer.bin").stat().st_size for path in states]
+    assert len(sizes) == 3 and len(set(sizes)) == 1
+
+
+def test_a_full_disk_is_told_and_the_states_stay(
+    checkpoint: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    source, out = checkpoint(), tmp_path / "out"
+
+    def full(self: Engine, folder: Path) -> None:
+        if folder.name == ".state-00000002.tmp":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save(self, folder)
+
+    save = Engine.save
+    with monkeypatch.context() as patch, pytest.raises(TrainingError, match="the disk is full.*after step 0 is whole"):
+        patch.setattr(Engine, "save", full)
+        finetune(small_settings(source, out))
+    finetune(small_settings(source, out))
+    finetune(small_settings(source, tmp_path / "whole"))
+    assert losses(out) == losses(tmp_path / "whole")
