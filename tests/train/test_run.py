@@ -308,7 +308,7 @@ def test_a_full_disk_is_told_and_the_states_stay(
         save(self, folder)
 
     save = Engine.save
-    with monkeypatch.context() as patch, pytest.raises(TrainingError, match="the disk is full.*after step 0 is whole"):
+    with monkeypatch.context() as patch, pytest.raises(TrainingError, match=r"the disk is full.*after step 0 is whole"):
         patch.setattr(Engine, "save", full)
         finetune(small_settings(source, out))
     finetune(small_settings(source, out))
