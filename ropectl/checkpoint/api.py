@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ropectl.checkpoint.files import FileList, check_space, copy_files
 from ropectl.checkpoint.gguf import patch_gguf_file
 from ropectl.checkpoint.hub import hub_sizes
-from ropectl.checkpoint.material import is_rewritten, source_files, write_weights
+from ropectl.checkpoint.material import is_rewritten, source_files, source_places, write_weights
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
 from ropectl.checkpoint.record import CARD, describe_files, patch_record, write_descriptions
 from ropectl.checkpoint.settings import PatchSettings
@@ -98,10 +98,9 @@ def _checked_out(settings: PatchSettings, source: ModelSource) -> Path | None:
         raise ConfigError(
             "patch needs a place to write to.", "Type for example: -o patched, or --dry-run to see the plan"
         )
-    place = source.adapter.path if source.adapter is not None else Path(source.location) / (source.gguf_file or "")
     check_name(settings.out)
     clear_leftovers(settings.out)
-    check_out(settings.out, place if place.exists() else None, settings.overwrite)
+    check_out(settings.out, source_places(source), settings.overwrite)
     check_writable(settings.out.parent)
     return settings.out
 

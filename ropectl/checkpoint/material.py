@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ropectl.checkpoint.files import FileList, check_weights, list_files
+from ropectl.checkpoint.files import PICKLE_SUFFIXES, FileList, check_weights, list_files
 from ropectl.checkpoint.hub import download
 from ropectl.checkpoint.logits import checkpoint_dtype
 from ropectl.errors import RopectlError
@@ -26,6 +26,14 @@ _TOKENIZER_FILES = (
 
 #: Not copied beside weights that are rewritten: these describe the old ones.
 _OF_WEIGHTS = (".safetensors", ".safetensors.index.json", ".bin.index.json")
+
+
+def source_places(source: ModelSource) -> tuple[Path, ...]:
+    """Returns the local files and folders that a model is read from: none of them may be written to."""
+    places = [Path(source.location) / (source.gguf_file or "")]
+    if source.adapter is not None:
+        places.append(source.adapter.path)
+    return tuple(place for place in places if place.exists())
 
 
 def source_files(source: ModelSource, allow_pickle: bool) -> FileList:
@@ -108,7 +116,7 @@ def copy_other_files(source: ModelSource, out: Path, allow_pickle: bool) -> None
         return
     files = source_files(source, allow_pickle)
     for name in files.kept:
-        if not name.endswith(_OF_WEIGHTS):
+        if not name.endswith((*_OF_WEIGHTS, *PICKLE_SUFFIXES)):
             (out / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(files.root / name, out / name)
     if source.adapter is not None and source.tokenizer_location == str(source.adapter.path):

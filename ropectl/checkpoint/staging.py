@@ -6,7 +6,7 @@ import glob
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -35,13 +35,13 @@ def _beside(out: Path, kind: str) -> Path:
     return out.with_name(f".{out.name}.{os.getpid()}.{kind}")
 
 
-def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
+def check_out(out: Path, sources: Sequence[Path], overwrite: bool) -> None:
     """Checks that the result can be written and touches nothing that is to stay.
 
     Raises:
         ConfigError: If it cannot.
     """
-    if source is not None and source.exists():
+    for source in sources:
         here, there = out.resolve(), source.resolve()
         if here == there or there in here.parents or here in there.parents:
             raise ConfigError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ropectl.data.sources import same_source
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.setup import Setup
@@ -110,7 +111,7 @@ def read_recipe(config: CompareConfig) -> Recipe | None:
     if config.finetune is None:
         return None
     recipe = Recipe.read(config.finetune)
-    if recipe.shared.text == config.text:
+    if same_source(recipe.shared.text, config.text):
         raise ConfigError(
             f"{recipe.file} trains on {config.text}, which is also the text that is measured.",
             "Name text that no method is trained on: --text SOURCE",

@@ -21,11 +21,10 @@ from ropectl.hf.fingerprint import model_fingerprint
 from ropectl.hf.source import read_config
 from ropectl.records import TrainingSummary
 from ropectl.rope.method import ScalingMethod, short_spec
-from ropectl.runs import content_id
 from ropectl.train.api import checked_folder, finetune
 from ropectl.train.data import make_data
 from ropectl.train.export import check_base
-from ropectl.train.outcome import finished_record
+from ropectl.train.outcome import finished_record, result_id
 from ropectl.train.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.task import Task
@@ -53,7 +52,7 @@ class Training:
     @property
     def id(self) -> str:
         """What the result's own record calls it."""
-        return content_id(self.identity)
+        return result_id(self.settings, self.identity)
 
     @property
     def out(self) -> Path:
@@ -79,7 +78,7 @@ class Training:
 
     def finished(self) -> dict[str, Any] | None:
         """Returns the record of its result; None if that is still to come."""
-        return finished_record(self.out, self.identity)
+        return finished_record(self.settings, self.identity)
 
     def summary(self) -> TrainingSummary:
         """Returns what a row says of it."""

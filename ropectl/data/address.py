@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -67,7 +68,7 @@ def exists(name: str) -> bool:
 def file_stamps(paths: list[Path]) -> list[list[str | int]]:
     """Returns what tells one state of files from another: path, size [bytes] and time of change [ns] of each."""
     stats = [(path, path.stat()) for path in paths]
-    return [[str(path.absolute()), stat.st_size, stat.st_mtime_ns] for path, stat in stats]
+    return [[os.path.abspath(path), stat.st_size, stat.st_mtime_ns] for path, stat in stats]  # noqa: PTH100 (resolve would follow links)
 
 
 def visible_files(folder: Path) -> list[Path]:

@@ -96,5 +96,16 @@ def source_identity(source: str) -> list[Any]:
     return [kind.name, kind.identity(source)]
 
 
+def same_source(one: str, other: str) -> bool:
+    """Returns whether two sources are the same text, however they are written; the hub is not asked.
+
+    Raises:
+        DataError: If nothing is there.
+    """
+    if one == other or one.startswith(HUB_PREFIX) or other.startswith(HUB_PREFIX):
+        return one == other
+    return source_identity(one) == source_identity(other)
+
+
 def _kind(source: str) -> SourceKind:
     return next(kind for kind in SOURCE_KINDS if kind.matches(source))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ropectl.checkpoint.material import source_places
 from ropectl.checkpoint.staging import check_name, check_out, clear_leftovers
+from ropectl.data.address import exists, parse_address
 from ropectl.data.tokens import bos_token
 from ropectl.errors import ConfigError
 from ropectl.hf.loading import LoadOptions, load_tokenizer
@@ -59,9 +61,23 @@ def checked_folder(task: Task) -> TrainingFolder | None:
         raise ConfigError(
             "finetune needs a place to write to.", "Type for example: -o tuned, or --dry-run for an estimate"
         )
-    source = Path(task.source.adapter.path if task.source.adapter else task.source.location)
     check_name(settings.out)
     clear_leftovers(settings.out)
-    check_out(settings.out, source if source.exists() else None, settings.overwrite or settings.resume)
+    if settings.out.exists() and not settings.out.is_dir():
+        raise ConfigError(f"{settings.out} is a file; the result is a folder.", "Choose another place: --out PATH")
+    check_out(settings.out, source_places(task.source), settings.overwrite or settings.resume)
+    _check_outside(settings.out, settings.text)
     check_writable(settings.out.parent)
-    return TrainingFolder(settings.out)
+    folder = TrainingFolder(settings.out)
+    folder.check_place()
+    return folder
+
+
+def _check_outside(out: Path, text: str) -> None:
+    """Refuses to write into the text: the run's own files would be read as text when it is continued."""
+    place = Path(parse_address(text, ":#").name)
+    if exists(str(place)) and place.is_dir() and place.resolve() in out.resolve().parents:
+        raise ConfigError(
+            f"{out} lies inside the training text {text}: the run's own files would become part of it.",
+            "Choose another place: --out PATH",
+        )

@@ -36,6 +36,10 @@ class BestWeights:
             if other not in needed:
                 other.unlink(missing_ok=True)
 
+    def has(self, step: int) -> bool:
+        """Returns whether the weights of a step are there."""
+        return self._path(step).is_file()
+
     def read(self, step: int) -> dict[str, Any]:
         """Returns the weights of the best step."""
         from safetensors.torch import load_file

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ropectl.data.training import TrainingData
-from ropectl.runs import content_id
 from ropectl.train.engine import Engine
+from ropectl.train.outcome import result_id
 from ropectl.train.progress import Progress
 from ropectl.train.run_folder import TrainingFolder, read_metrics
 from ropectl.train.strategies.strategy import trained_parameters
@@ -50,7 +50,7 @@ def training_record(
     chosen = progress.best_step if progress.best_step is not None else progress.step
     accelerator = engine.accelerator
     return {
-        "id": content_id(dict(identity)),
+        "id": result_id(task.settings, identity),
         "settings": dict(identity),
         "seq_len": task.seq_len,
         "learning_rate": task.settings.peak_learning_rate,

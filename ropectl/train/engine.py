@@ -36,7 +36,7 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
         ConfigError: If the engine, precision or tracker cannot be had.
     """
     from accelerate import Accelerator
-    from accelerate.utils import InitProcessGroupKwargs
+    from accelerate.utils import GradientAccumulationPlugin, InitProcessGroupKwargs
 
     mixed = None if settings.precision == "auto" else _PRECISIONS[settings.precision]
     if mixed is None and "ACCELERATE_MIXED_PRECISION" not in os.environ:
@@ -47,6 +47,8 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
         "cpu": True if settings.device == "cpu" else None,
         "log_with": settings.tracker,
         "project_dir": str(project) if project else None,
+        # Steps are divided by this loop; accelerate would divide gradients once more where its launcher names a number.
+        "gradient_accumulation_plugin": GradientAccumulationPlugin(num_steps=1),
         "kwargs_handlers": [InitProcessGroupKwargs(timeout=_PATIENCE)],
     }
     try:
@@ -103,8 +105,7 @@ class Engine:
         _keep_loss_exact(accelerator)
         wrapped, optimizer = accelerator.prepare(loss, make_optimizer(loss, settings))
         engine = cls(accelerator, wrapped, optimizer)
-        if engine.is_sharded:
-            begin(optimizer)
+        begin(optimizer)
         accelerator.register_save_state_pre_hook(engine._write_weights)
         accelerator.register_load_state_pre_hook(engine._read_weights)
         return engine

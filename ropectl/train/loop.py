@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ropectl.errors import TrainingError
+from ropectl.errors import MeasurementError, TrainingError
 from ropectl.train.batches import Batch, Batches, num_targets
 from ropectl.train.engine import Engine
 from ropectl.train.progress import Progress
@@ -19,6 +19,9 @@ from ropectl.train.settings import FinetuneSettings
 from ropectl.train.sharing import Sharing
 from ropectl.train.stop import StopSignal
 from ropectl.train.validation import Validation, score, short_delta
+
+_DIVERGED = "Training has diverged. The saved states before it are whole."
+_LEVERS = "Lower the learning rate (--learning-rate), lengthen the warm-up, or use --precision bf16 or fp32."
 
 
 @dataclass
@@ -108,7 +111,9 @@ class Loop:
         metrics = {
             "step": self.progress.step,
             "loss": mean,
-            "grad_norm": norm,
+            "grad_norm": norm
+            if math.isfinite(norm)
+            else None,  # fp16 skips a step that overflows; JSON has no infinity
             "learning_rate": rate,
             "tokens": self.progress.tokens,
             "tokens_per_second": round(total / seconds, 1),
@@ -122,8 +127,8 @@ class Loop:
         if not math.isfinite(loss) or not (scaled or math.isfinite(norm)):
             raise TrainingError(
                 f"In step {self.progress.step + 1} the loss is {loss:g} and the norm of its gradient {norm:g}: "
-                "training has diverged. The saved states before it are whole.",
-                "Lower the learning rate (--learning-rate), lengthen the warm-up, or use --precision bf16 or fp32.",
+                f"{_DIVERGED}",
+                _LEVERS,
             )
 
     def _validate(self) -> None:
@@ -135,7 +140,12 @@ class Loop:
                 self.reporter.phase("measuring the model as it is given")
                 progress.unscaled = self.validation.unscaled(model, self.reporter.advance)
             self.reporter.phase(f"validation at step {progress.step}", self.validation.tokens)
-            measured = self.validation.measure(model, self.reporter.advance)
+            try:
+                measured = self.validation.measure(model, self.reporter.advance)
+            except MeasurementError as error:
+                raise TrainingError(
+                    f"Validation at step {progress.step}: {error.message} {_DIVERGED}", _LEVERS
+                ) from error
         is_best = self._compare(score(measured))
         record = {
             "step": progress.step,

@@ -26,6 +26,7 @@ def make_optimizer(module: nn.Module, settings: FinetuneSettings) -> torch.optim
 def begin(optimizer: Any) -> None:
     """Gives each parameter the state that AdamW would make in its first step.
 
+    The state that is saved before the first step is then as large as any later one: it proves that those can be.
     Sharded states cannot be saved empty: torch then takes a step with zero gradients first, which counts, so the
     correction of AdamW's averages would be wrong from the first real step on; under a gradient scaler it fails.
     """

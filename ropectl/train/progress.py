@@ -37,3 +37,7 @@ class Progress:
         known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
         known["unscaled"] = {int(length): value for length, value in known.get("unscaled", {}).items()}
         return cls(**known)
+
+    def forget_best(self) -> None:
+        """Forgets the best validation, whose weights are lost."""
+        self.best_step, self.best_score, self.since_best = None, [], 0

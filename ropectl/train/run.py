@@ -16,6 +16,7 @@ from ropectl.train.batches import Batches
 from ropectl.train.best import BestWeights
 from ropectl.train.data import make_data
 from ropectl.train.describe import describe_rope, describe_trained, training_record
+from ropectl.train.disk_full import disk_explained
 from ropectl.train.engine import Engine
 from ropectl.train.export import export
 from ropectl.train.first_loss import FirstLoss
@@ -66,13 +67,17 @@ def run(
 
         return Finetuned(dry_run(task, data, accelerator, reporter))
     assert settings.out is not None
-    finished = None if settings.overwrite else finished_record(settings.out, identity)
+    finished = None if settings.overwrite else finished_record(settings, identity)
     if finished is not None:
         reporter.note(f"{settings.out} is the finished result of these settings.")
         return Finetuned(finished, step=finished["training"]["step"])
     sharing = Sharing.of(task, accelerator)
     _check_free(task)
-    with _as_main(accelerator, folder, task, identity, reporter), memory_explained(task, folder):
+    with (
+        _as_main(accelerator, folder, task, identity, reporter),
+        memory_explained(task, folder),
+        disk_explained(folder),
+    ):
         return _train(task, folder, accelerator, data, validation, identity, sharing, reporter)
 
 
@@ -81,7 +86,8 @@ def _check_free(task: Task) -> None:
     assert out is not None
     if out.is_dir() and any(out.iterdir()) and not task.settings.overwrite:
         raise ConfigError(
-            f"{out} exists already, and is not the result of these settings.", "To replace it: --overwrite"
+            f"{out} exists already, and is not the result of these settings.",
+            "To begin anew and replace it: --overwrite. To go on from the run beside it: move it away first.",
         )
 
 
@@ -149,12 +155,17 @@ def _train(
         engine.load(states[-1].path)
         progress = Progress.from_json(states[-1].progress)
         reporter.note(f"Going on after step {progress.step}, from {states[-1].path}.")
+    best = BestWeights(folder)
+    if progress.best_step is not None and not best.has(progress.best_step):
+        reporter.note(
+            f"The weights of step {progress.best_step}, the best so far, are not there: the best is sought anew."
+        )
+        progress.forget_best()
     if settings.tracker:
         accelerator.init_trackers(
             "ropectl", config={k: v for k, v in identity.items() if isinstance(v, int | float | str | bool)}
         )
     batches = Batches(data, settings.batch_size, settings.micro_batch, sharing.data_rank, sharing.data_size)
-    best = BestWeights(folder)
     loop = Loop(
         settings, engine, batches, folder, validation, reporter, progress, sharing,
         keep_best=lambda step: best.write(step, engine.trained_weights(), accelerator.is_main_process),

@@ -49,7 +49,8 @@ class TrainingFolder:
     """
 
     def __init__(self, out: Path) -> None:
-        self.path = out.absolute().with_name(f"{out.name}.run")
+        place = out.absolute()  # "." has no name of its own
+        self.path = place.with_name(f"{place.name}.run")
 
     @property
     def metrics(self) -> Path:
@@ -66,6 +67,21 @@ class TrainingFolder:
         """Whether a run has been written down here."""
         return (self.path / RUN).is_file()
 
+    def check_place(self) -> None:
+        """Checks that nothing else stands where the run is kept: beginning anew empties the folder.
+
+        Raises:
+            ConfigError: If something does.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise ConfigError(f"{self.path} is a file; the run is kept there.", "Choose another place: --out PATH")
+        others = [p for p in self.path.iterdir() if not p.name.startswith(".")] if self.path.is_dir() else []
+        if others and not self.is_begun:
+            raise ConfigError(
+                f"{self.path}, where the run is kept, holds other files, such as {min(others).name}, and no {RUN}.",
+                "Choose another place: --out PATH",
+            )
+
     def check_settings(self, settings: Mapping[str, Any], force: bool) -> list[str]:
         """Checks that a run here may be continued with these settings; returns what to say about it.
 
@@ -73,9 +89,16 @@ class TrainingFolder:
             ConfigError: If they are others than the run began with, and ``force`` is not set.
         """
         try:
-            before = json.loads((self.path / RUN).read_text())["settings"]
-        except (OSError, ValueError, KeyError, TypeError):
+            before = dict(json.loads((self.path / RUN).read_text())["settings"])
+        except FileNotFoundError:
             return []
+        except (OSError, ValueError, KeyError, TypeError):
+            if force:
+                return [f"{self.path / RUN} cannot be read: the settings of the run so far are not known."]
+            raise ConfigError(
+                f"{self.path / RUN} cannot be read, so the settings of the run are not known.",
+                "To begin anew: --overwrite. To go on from its state all the same: --force",
+            ) from None
         if content_id(before) == content_id(settings):
             return []
         changed = sorted(name for name in {*before, *settings} if before.get(name) != settings.get(name))
@@ -95,7 +118,8 @@ class TrainingFolder:
 
     def clear(self) -> None:
         """Removes the run."""
-        for path in self.path.iterdir() if self.path.is_dir() else ():
+        found = self.path.iterdir() if self.path.is_dir() else ()
+        for path in sorted(found, key=lambda each: each.name == RUN):  # last: what is left after a kill is still a run
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             elif path.name != LOCK:  # the lock is held while this happens

@@ -57,9 +57,9 @@ class FinetuneSettings(ModelSettings):
     weight_decay: float = Field(0.0, ge=0, description="of AdamW, on matrices only")
     beta2: float = Field(0.95, gt=0, lt=1, description="of AdamW")
     clip: float = Field(1.0, gt=0, description="largest norm of the gradient")
-    seed: int = Field(0, ge=0, description="decides data order, LoRA matrices and dropout")
+    seed: int = Field(0, ge=0, lt=2**32, description="decides data order, LoRA matrices and dropout")
 
-    device: str = Field("auto", description="auto or cpu; which devices else, accelerate decides")
+    device: Literal["auto", "cpu"] = Field("auto", description="auto or cpu; which devices else, accelerate decides")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field("auto", description="type of the arithmetic")
     dtype: str = Field("auto", description="type in which the weights are held while training")
     save_dtype: str = Field("auto", description="type of the written weights; the source's by default")

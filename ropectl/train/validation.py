@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.data.passkey import PasskeyPromptBuilder
-from ropectl.data.sources import open_source
+from ropectl.data.sources import open_source, same_source
 from ropectl.data.tokens import DocumentSet, select_documents
 from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.setup import default_lengths, missing_lengths_notes
+from ropectl.hf.dialects import text_section
 from ropectl.hf.source import ModelSource
 from ropectl.rope.method import ScalingMethod
-from ropectl.rope.methods.none import NoScaling
 from ropectl.train.settings import DEFAULT_EVAL_TEXT, FinetuneSettings
 
 #: Depths of the needle in validation, evenly spaced over [0, 1].
@@ -66,7 +66,7 @@ class Validation:
     def unscaled(self, model: Any, progress: Callable[[int], None]) -> dict[int, float]:
         """Returns the perplexity of the model as it is given, at the lengths that it was trained for."""
         lengths = [n for n in self.lengths if n <= self.source.rope.geometry.original_max_position_embeddings]
-        return self._perplexity(model, NoScaling(), lengths, progress) if lengths else {}
+        return self._perplexity(model, self.source.rope.method, lengths, progress) if lengths else {}
 
     def _perplexity(
         self, model: Any, method: ScalingMethod, lengths: list[int], progress: Callable[[int], None]
@@ -120,11 +120,14 @@ def make_validation(
         raise ConfigError(
             "--eval-every needs text that the model is not trained on.", "Type for example: --eval-text held-out.txt"
         )
-    if text == settings.text:
+    if same_source(text, settings.text):
         raise ConfigError(f"--eval-text {text} is the training text.", "Name text that the model is not trained on.")
     trained = source.rope.geometry.original_max_position_embeddings
     lengths = sorted(set(settings.eval_lengths)) or [n for n in default_lengths(trained, target_length) if n >= trained]
-    documents = select_documents(open_source(text), tokenizer, bos_token_id, lengths, settings.eval_documents)
+    vocabulary = text_section(source.config).get("vocab_size")
+    documents = select_documents(
+        open_source(text), tokenizer, bos_token_id, lengths, settings.eval_documents, vocabulary
+    )
     if not documents.documents:
         raise DataError(
             f"{text}: none of {documents.num_seen} documents has {min(lengths)} tokens; the longest has {documents.longest}.",

@@ -15,6 +15,9 @@ import pytest
 import torch
 
 from ropectl.train.api import finetune
+from ropectl.train.best import BestWeights
+from ropectl.train.reporter import SilentTrainReporter
+from ropectl.train.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings
 from tests.train.runs import arguments, environment, losses, small_settings, weights, write_text
 
@@ -107,8 +110,6 @@ def test_a_cut_state_is_passed_over(checkpoint: Callable[..., Path], tmp_path: P
     optimizer = newest / "optimizer.bin"
     optimizer.write_bytes(optimizer.read_bytes()[:-100])
     (tmp_path / "out.run" / ".state-00000008.tmp").mkdir()
-    from ropectl.train.reporter import SilentTrainReporter
-
     reporter = SilentTrainReporter()
     finetune(settings, reporter)
     assert any("Going on after step 4" in note for note in reporter.notes)
@@ -126,3 +127,53 @@ def test_two_runs_into_one_folder(checkpoint: Callable[..., Path], tmp_path: Pat
     assert second.returncode == 2 and b"Another run is writing" in stderr
     first.kill()
     first.communicate()
+
+
+class Killed(Exception):
+    """Stands for a kill."""
+
+
+def test_killed_between_a_better_validation_and_the_next_state(
+    checkpoint: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best weights are then of a step that the newest state knows nothing of."""
+    source = checkpoint()
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    options: dict[str, Any] = {
+        "steps": 6, "save_every": 3, "eval_every": 1, "eval_text": str(write_text(tmp_path, ("heapq.py",))),
+        "eval_lengths": (64,), "eval_trials": 0, "learning_rate": 3e-4,
+    }  # fmt: skip
+    finetune(small_settings(source, whole, **options))
+    settings = small_settings(source, out, **options)
+    write = BestWeights.write
+
+    def killed_at_five(self: BestWeights, step: int, weights: dict[str, Any], is_main: bool) -> None:
+        write(self, step, weights, is_main)
+        if step == 5:
+            raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(BestWeights, "write", killed_at_five)
+        finetune(settings)
+    best = BestWeights(TrainingFolder(out))
+    assert best.has(3) and best.has(5)
+    finetune(settings)
+    assert same(whole, out)
+
+
+def test_best_weights_that_are_lost_are_not_spoken_of(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    source, out = checkpoint(), tmp_path / "out"
+    options: dict[str, Any] = {
+        "steps": 4, "save_every": 2, "eval_every": 2, "eval_text": str(write_text(tmp_path, ("heapq.py",))),
+        "eval_lengths": (64,), "eval_trials": 0,
+    }  # fmt: skip
+    settings = small_settings(source, out, **options)
+    finetune(settings)
+    import shutil
+
+    for path in (out, TrainingFolder(out).best):
+        shutil.rmtree(path)
+    reporter = SilentTrainReporter()
+    record = finetune(settings, reporter).record
+    assert any("the best so far, are not there" in note for note in reporter.notes)
+    assert record is not None and record["training"]["step"] == 4

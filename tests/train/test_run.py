@@ -18,6 +18,7 @@ from ropectl.evaluate.config import PerplexityConfig
 from ropectl.hf.loading import LoadOptions, load_model
 from ropectl.hf.source import read_config
 from ropectl.train.api import finetune
+from ropectl.train.engine import Engine
 from ropectl.train.reporter import SilentTrainReporter
 from tests.train.runs import losses, small_settings, weights, write_text
 
@@ -153,7 +154,7 @@ def test_best_is_written(checkpoint: Callable[..., Path], tmp_path: Path) -> Non
 
 def test_divergence_is_told_and_the_states_stay(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
     source, out = checkpoint(), tmp_path / "out"
-    with pytest.raises(TrainingError, match="training has diverged"):
+    with pytest.raises(TrainingError, match="Training has diverged"):
         finetune(small_settings(source, out, steps=40, learning_rate=1e30, save_every=1))
     assert not out.exists() and list((tmp_path / "out.run").glob("state-*"))
 
@@ -210,3 +211,106 @@ def test_lora_on_half_precision_weights(
     if extras:
         with pytest.raises(ConfigError, match="--precision bf16"):
             finetune(small_settings(source, tmp_path / "other", **{**options, "precision": "fp32"}))
+
+
+@pytest.mark.parametrize("changes", [{"merge": False}, {"save_dtype": "bfloat16"}], ids=str)
+def test_another_form_of_a_result_is_not_that_result(
+    checkpoint: Callable[..., Path], tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    source, out = checkpoint(), tmp_path / "out"
+    first = finetune(small_settings(source, out, strategy="lora", steps=2))
+    settings = small_settings(source, out, strategy="lora", steps=2, **changes)
+    with pytest.raises(ConfigError, match="not the result of these settings"):
+        finetune(settings)
+    out.rename(tmp_path / "moved")
+    reporter = SilentTrainReporter()
+    second = finetune(settings, reporter)  # nothing is trained again
+    assert any("Going on after step 2" in note for note in reporter.notes)
+    assert first.record is not None and second.record is not None
+    assert second.record["training"]["last_loss"] == first.record["training"]["last_loss"]
+    assert (out / "adapter_config.json").exists() == (changes == {"merge": False})
+
+
+def test_a_launcher_that_accumulates_changes_nothing(
+    checkpoint: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``accelerate launch`` hands the number of its own config on in the environment."""
+    source = checkpoint()
+    finetune(small_settings(source, tmp_path / "one", steps=2))
+    monkeypatch.setenv("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4")
+    finetune(small_settings(source, tmp_path / "two", steps=2))
+    norms = [
+        [
+            json.loads(line)["grad_norm"]
+            for line in (tmp_path / f"{name}.run" / "metrics.jsonl").read_text().splitlines()
+        ]
+        for name in ("one", "two")
+    ]
+    assert norms[0] == norms[1]
+
+
+def test_pickles_are_not_carried_beside_new_weights(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    source, out = checkpoint(), tmp_path / "out"
+    torch.save({}, source / "pytorch_model.bin")
+    finetune(small_settings(source, out, steps=1, allow_pickle=True))
+    assert not (out / "pytorch_model.bin").exists() and (out / "tokenizer.json").exists()
+
+
+def test_held_out_text_is_not_the_training_text_in_other_words(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    text = write_text(tmp_path)
+    settings = small_settings(checkpoint(), tmp_path / "out", eval_every=1, eval_text=f"{text}/../{text.name}/")
+    with pytest.raises(ConfigError, match="is the training text"):
+        finetune(settings)
+
+
+def test_held_out_tokens_that_the_model_does_not_know(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    held_out = tmp_path / "held-out.jsonl"
+    held_out.write_text(json.dumps({"input_ids": [5000] * 300}))
+    settings = small_settings(checkpoint(), tmp_path / "out", eval_every=1, eval_text=str(held_out))
+    with pytest.raises(DataError, match="the model knows 1024 tokens"):
+        finetune(settings)
+    assert not (tmp_path / "out.run").exists()
+
+
+def test_the_price_is_that_over_the_model_as_it_is_given(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    """A model that is scaled already is given with its scaling: training it on costs nothing before the first step."""
+    source = checkpoint(rope_parameters={"rope_type": "yarn", "rope_theta": 10_000.0, "factor": 2.0,
+                                         "original_max_position_embeddings": 128}, max_position_embeddings=256)  # fmt: skip
+    held_out = write_text(tmp_path, ("heapq.py",))
+    finetune(
+        small_settings(
+            source, tmp_path / "out", method=None, factor=None, steps=1, eval_every=1, eval_text=str(held_out),
+            eval_lengths=(64, 128), eval_trials=0,
+        )
+    )  # fmt: skip
+    lines = [json.loads(line) for line in (tmp_path / "out.run" / "metrics.jsonl").read_text().splitlines()]
+    assert lines[0]["step"] == 0 and lines[0]["validation"]["short_delta"] == 0.0
+
+
+def test_the_first_state_is_as_large_as_any(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    """It proves that states can be written: a disk that has no room for the optimizer shows before the first step."""
+    finetune(small_settings(checkpoint(), tmp_path / "out", steps=2, save_every=1, keep=5))
+    states = sorted((tmp_path / "out.run").glob("state-*"))
+    sizes = [(path / "optimizer.bin").stat().st_size for path in states]
+    assert len(sizes) == 3 and len(set(sizes)) == 1
+
+
+def test_a_full_disk_is_told_and_the_states_stay(
+    checkpoint: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    source, out = checkpoint(), tmp_path / "out"
+
+    def full(self: Engine, folder: Path) -> None:
+        if folder.name == ".state-00000002.tmp":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save(self, folder)
+
+    save = Engine.save
+    with monkeypatch.context() as patch, pytest.raises(TrainingError, match=r"the disk is full.*after step 0 is whole"):
+        patch.setattr(Engine, "save", full)
+        finetune(small_settings(source, out))
+    finetune(small_settings(source, out))
+    finetune(small_settings(source, tmp_path / "whole"))
+    assert losses(out) == losses(tmp_path / "whole")

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from ropectl.errors import ConfigError
+from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies import make_strategy
 from ropectl.train.strategies.strategy import trained_parameters
 from tests.conftest import make_model
+from tests.hf.tiny_families import tiny_model
 
 IDS = torch.arange(3, 43).unsqueeze(0)
 #: A merged weight is rounded once more than base and update apart (absolute, logits of size 10).
@@ -99,3 +100,11 @@ def test_nothing_changes_before_training() -> None:
 def test_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make_strategy(FinetuneSettings(**options))
+
+
+def test_a_tied_weight_that_would_be_trained_apart_is_refused() -> None:
+    """peft finds the embedding of a tied model by its name; Falcon's has another one."""
+    strategy = make_strategy(FinetuneSettings(strategy="lora", train_embeddings=True))
+    with pytest.raises(UnsupportedModelError, match="are one weight"):
+        strategy.prepare(tiny_model("falcon"))
+    strategy.prepare(tiny_model("gemma2"))

@@ -69,8 +69,17 @@ class LoraStrategy(Strategy):
             model.ropectl_peft = (get_peft_model(model, config),)
         except ValueError as error:
             raise UnsupportedModelError(
-                f"strategy = lora is not possible for {type(model).__name__}: peft says: {error}", "Type: --strategy full"
+                f"strategy = lora is not possible for {type(model).__name__}: peft says: {error}",
+                "Type: --strategy full",
             ) from None
+        if (
+            config.ensure_weight_tying
+            and model.get_output_embeddings().weight is not model.get_input_embeddings().weight
+        ):
+            raise UnsupportedModelError(
+                f"Embedding and head of {type(model).__name__} are one weight, which peft would train apart.",
+                "Leave out --train-embeddings, or use --strategy full.",
+            )
 
 
 def _attention_projections(model: Any) -> list[str]:
