@@ -90,7 +90,12 @@ def pick_method(rows: Sequence[MethodRow]) -> Pick | None:
     if best.reach.models is not None:
         reasons.append(f"models {_tokens(best.reach.models)}: {_rank('models', best, candidates)}")
     if best.short_delta is not None:
-        reasons.append(f"perplexity up to the trained length rises by {max(0.0, best.short_delta):.1%} at worst")
+        change = (
+            f"falls by {-best.short_delta:.1%} or more"
+            if best.short_delta < 0
+            else f"rises by {best.short_delta:.1%} at worst"
+        )
+        reasons.append(f"perplexity up to the trained length {change}")
     return Pick(best.method, reasons, best.training.id if best.training else None)
 
 
