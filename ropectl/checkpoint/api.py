@@ -16,12 +16,12 @@ from ropectl.checkpoint.material import is_rewritten, source_files, source_place
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
 from ropectl.checkpoint.record import CARD, describe_files, patch_record, write_descriptions
 from ropectl.checkpoint.settings import PatchSettings
-from ropectl.checkpoint.staging import check_name, check_out, clear_leftovers, staged
+from ropectl.checkpoint.staging import prepare_place, staged
 from ropectl.errors import ConfigError
 from ropectl.hf.loading import LoadOptions
 from ropectl.hf.sidecar import SIDECAR
 from ropectl.hf.source import ModelSource, read_config, read_object
-from ropectl.runs import check_writable, write_json
+from ropectl.runs import write_json
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
 
@@ -98,10 +98,7 @@ def _checked_out(settings: PatchSettings, source: ModelSource) -> Path | None:
         raise ConfigError(
             "patch needs a place to write to.", "Type for example: -o patched, or --dry-run to see the plan"
         )
-    check_name(settings.out)
-    clear_leftovers(settings.out)
-    check_out(settings.out, source_places(source), settings.overwrite)
-    check_writable(settings.out.parent)
+    prepare_place(settings.out, source_places(source), settings.overwrite)
     return settings.out
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ropectl.errors import ConfigError
+from ropectl.runs import check_writable
 
 #: What a checkpoint or an adapter has, and other folders do not.
 _MARKS = ("config.json", "adapter_config.json")
@@ -33,6 +34,23 @@ def check_name(out: Path) -> None:
 
 def _beside(out: Path, kind: str) -> Path:
     return out.with_name(f".{out.name}.{os.getpid()}.{kind}")
+
+
+def prepare_place(out: Path, sources: Sequence[Path], overwrite: bool) -> None:
+    """Checks all that can be known of a place before anything is written to it, and tidies up what killed runs left there.
+
+    Args:
+        out: The place.
+        sources: What may not be touched.
+        overwrite: Whether what stands there may be replaced.
+
+    Raises:
+        ConfigError: If it cannot be written.
+    """
+    check_name(out)
+    clear_leftovers(out)
+    check_out(out, sources, overwrite)
+    check_writable(out.parent)
 
 
 def check_out(out: Path, sources: Sequence[Path], overwrite: bool) -> None:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ropectl.checkpoint.material import source_places
-from ropectl.checkpoint.staging import check_name, check_out, clear_leftovers
+from ropectl.checkpoint.staging import prepare_place
 from ropectl.data.address import exists, parse_address
 from ropectl.data.tokens import bos_token
 from ropectl.errors import ConfigError
 from ropectl.hf.loading import LoadOptions, load_tokenizer
-from ropectl.runs import check_writable
 from ropectl.train.outcome import Finetuned
 from ropectl.train.reporter import SilentTrainReporter, TrainReporter
 from ropectl.train.run_folder import TrainingFolder
@@ -61,13 +60,10 @@ def checked_folder(task: Task) -> TrainingFolder | None:
         raise ConfigError(
             "finetune needs a place to write to.", "Type for example: -o tuned, or --dry-run for an estimate"
         )
-    check_name(settings.out)
-    clear_leftovers(settings.out)
+    prepare_place(settings.out, source_places(task.source), settings.overwrite or settings.resume)
     if settings.out.exists() and not settings.out.is_dir():
         raise ConfigError(f"{settings.out} is a file; the result is a folder.", "Choose another place: --out PATH")
-    check_out(settings.out, source_places(task.source), settings.overwrite or settings.resume)
     _check_outside(settings.out, settings.text)
-    check_writable(settings.out.parent)
     folder = TrainingFolder(settings.out)
     folder.check_place()
     return folder

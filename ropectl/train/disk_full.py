@@ -26,10 +26,8 @@ def disk_explained(folder: TrainingFolder) -> Iterator[None]:
     except Exception as error:  # safetensors' own type is neither an OSError nor a RuntimeError
         if not _is_of_disk(error):
             raise
-        kept = folder.states()
-        state = f"The state after step {kept[-1].progress['step']} is whole" if kept else "No state was saved yet"
         raise TrainingError(
-            f"{folder.path} cannot be written: the disk is full, or a limit is reached. {state}.",
+            f"{folder.path} cannot be written: the disk is full, or a limit is reached. {folder.describe_newest()}.",
             "Make room and type the same command again, which goes on from there. Less is kept with --keep 1.",
         ) from error
 

@@ -122,11 +122,15 @@ class Engine:
 
     def sum(self, *numbers: float) -> list[float]:
         """Returns the sums of numbers over all ranks."""
-        tensor = torch.tensor(numbers, dtype=torch.float64, device=self.accelerator.device)
-        if self.accelerator.device.type == "mps":  # it has no float64
-            tensor = tensor.float()
+        device = self.accelerator.device
+        dtype = torch.float32 if device.type == "mps" else torch.float64  # mps has no float64
+        tensor = torch.tensor(numbers, dtype=dtype, device=device)
         result: list[float] = self.accelerator.reduce(tensor, reduction="sum").tolist()
         return result
+
+    def of_main(self, *numbers: float) -> list[float]:
+        """Returns the main process's numbers on every rank: what ranks decide by has to be the same to the last digit."""
+        return self.sum(*(numbers if self.accelerator.is_main_process else [0.0] * len(numbers)))
 
     def clip(self, largest: float) -> float:
         """Scales the gradient down to a norm of at most ``largest``; returns what its norm was. All ranks must call it."""

@@ -68,7 +68,8 @@ class Loop:
             signals = [float(stop.number == number) for number in (2, 15)]
             total, *asked = self.engine.sum(num_targets(batches), *signals)
             if any(asked):
-                self._save() if saved < self.progress.step else None
+                if saved < self.progress.step:
+                    self._save()
                 return 2 if asked[0] else 15
             with self.sharing.use(self.engine.model):
                 self._step(batches, total)
@@ -146,7 +147,7 @@ class Loop:
                 raise TrainingError(
                     f"Validation at step {progress.step}: {error.message} {_DIVERGED}", _LEVERS
                 ) from error
-        is_best = self._compare(score(measured))
+        is_best = self._compare(self.engine.of_main(*score(measured)))
         record = {
             "step": progress.step,
             "validation": {**measured, "short_delta": short_delta(measured["perplexity"], progress.unscaled)},

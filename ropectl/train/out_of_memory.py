@@ -23,10 +23,8 @@ def memory_explained(task: Task, folder: TrainingFolder) -> Iterator[None]:
     except (RuntimeError, MemoryError, OSError) as error:
         if not is_out_of_memory(error):
             raise
-        kept = folder.states()
-        state = f"The state after step {kept[-1].progress['step']} is whole" if kept else "No state was saved yet"
         raise TrainingError(
-            f"Memory ran out at {task.seq_len} tokens a sequence and micro-batch {task.settings.micro_batch}. {state}.",
+            f"Memory ran out at {task.seq_len} tokens a sequence and micro-batch {task.settings.micro_batch}. {folder.describe_newest()}.",
             f"{_levers(task)} What needs how much: --dry-run",
         ) from error
 

@@ -177,14 +177,15 @@ def _train(
         engine.close()
         accelerator.end_training()
         return Finetuned(None, ended_by, progress.step)
-    weights = engine.trained_weights()
+    is_best = progress.best_step in (None, progress.step)
+    weights = engine.trained_weights() if is_best else {}
     is_main = accelerator.is_main_process
     training = training_record(task, data, engine, progress, identity, folder)
     engine.close()
     accelerator.end_training()
     if not is_main:
         return Finetuned(None, 0, progress.step)
-    if progress.best_step is not None and progress.best_step != progress.step:
+    if progress.best_step is not None and not is_best:
         weights = best.read(progress.best_step)
         reporter.note(f"The best validation was at step {progress.best_step}; its weights are written.")
     if progress.start_score and progress.best_step is not None and progress.best_score <= progress.start_score:

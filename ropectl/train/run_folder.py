@@ -125,6 +125,11 @@ class TrainingFolder:
             elif path.name != LOCK:  # the lock is held while this happens
                 path.unlink(missing_ok=True)
 
+    def describe_newest(self) -> str:
+        """Returns which state a run that failed can be continued from."""
+        kept = self.states()
+        return f"The state after step {kept[-1].progress['step']} is whole" if kept else "No state was saved yet"
+
     def states(self) -> list[State]:
         """Returns the saved states that are whole, oldest first."""
         found = []
@@ -219,7 +224,8 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         for line in path.read_text().splitlines():
             try:
                 record = json.loads(line)
-                records.append(record) if isinstance(record["step"], int) else None
+                if isinstance(record["step"], int):
+                    records.append(record)
             except (ValueError, KeyError, TypeError):
                 continue
     return records

@@ -12,7 +12,7 @@ from accelerate import FullyShardedDataParallelPlugin
 from accelerate.state import AcceleratorState, DistributedType, PartialState
 
 from ropectl.errors import ConfigError
-from ropectl.train.engine import _keep_loss_exact, make_accelerator
+from ropectl.train.engine import Engine, _keep_loss_exact, make_accelerator
 from ropectl.train.first_loss import _attention_of_any_device
 from ropectl.train.optimizer import begin, make_optimizer
 from ropectl.train.run_folder import TrainingFolder
@@ -94,3 +94,20 @@ def test_another_attention_stands_in_for_one_that_needs_a_gpu() -> None:
     before = model.config._attn_implementation
     with _attention_of_any_device(model):
         assert model.config._attn_implementation == before
+
+
+def test_ranks_decide_by_the_numbers_of_the_main_one() -> None:
+    """Two ranks whose validations differ in the last digit must not disagree on which weights are the best."""
+    measured = {True: (0.1, -7.612345678901234), False: (0.1, -7.612345678901235)}
+    sent: list[torch.Tensor] = []
+
+    def received(is_main: bool) -> list[float]:
+        def reduce(tensor: torch.Tensor, reduction: str) -> torch.Tensor:
+            sent.append(tensor)
+            return torch.stack(sent).sum(dim=0)
+
+        accelerator: Any = SimpleNamespace(is_main_process=is_main, device=torch.device("cpu"), reduce=reduce)
+        return Engine(accelerator, None, None).of_main(*measured[is_main])
+
+    assert received(True) == list(measured[True])
+    assert received(False) == list(measured[True])
