@@ -18,6 +18,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaForCausalLM
 
 from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.hf.shape import Shape
+from ropectl.hf.skeleton import cut
 from ropectl.train import run as run_module
 from ropectl.train.api import finetune
 from ropectl.train.estimate import calibration, dry_run, free_memory
@@ -31,8 +33,7 @@ from ropectl.train.estimate.memory import (
     memory_parts,
 )
 from ropectl.train.estimate.request import with_lora
-from ropectl.train.estimate.shape import Shape
-from ropectl.train.estimate.skeleton import build, count_weights, cut, held_dtype
+from ropectl.train.estimate.skeleton import build, count_weights, held_dtype
 from ropectl.train.loss import CausalLoss
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies import make_strategy

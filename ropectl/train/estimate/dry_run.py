@@ -11,6 +11,8 @@ from ropectl.errors import ConfigError
 from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK
 from ropectl.hf.out_of_memory import is_out_of_memory
 from ropectl.hf.self_test.code import source_config
+from ropectl.hf.shape import Shape
+from ropectl.hf.skeleton import cut
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import command_line, package_versions
 from ropectl.train.estimate.calibration import FIRST_LENGTH, calibrate
@@ -18,8 +20,7 @@ from ropectl.train.estimate.cost import Arithmetic, Timing, seconds_per_step
 from ropectl.train.estimate.free_memory import free_memory
 from ropectl.train.estimate.memory import Setup, Weights, device_total, levers, memory_parts
 from ropectl.train.estimate.request import Sketch, is_eager, make_setup, rough_reasons, with_lora
-from ropectl.train.estimate.shape import Shape
-from ropectl.train.estimate.skeleton import count_weights, cut
+from ropectl.train.estimate.skeleton import count_weights
 from ropectl.train.reporter import TrainReporter
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies import make_strategy

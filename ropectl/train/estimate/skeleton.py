@@ -1,18 +1,17 @@
-"""Models without weights: on torch's meta device to be counted, and cut to a layer or two to be timed."""
+"""Models as a strategy trains them, without their weights, to be counted."""
 
 from __future__ import annotations
 
-import copy
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import nn
 
 from ropectl.errors import ConfigError
-from ropectl.hf.model_class import stock_class
 from ropectl.hf.out_of_memory import is_out_of_memory
+from ropectl.hf.shape import Shape
+from ropectl.hf.skeleton import bare_model
 from ropectl.train.estimate.memory import Weights
-from ropectl.train.estimate.shape import Shape
 from ropectl.train.strategies.strategy import Strategy
 
 
@@ -46,44 +45,16 @@ def build(config: Any, strategy: Strategy, dtype: torch.dtype, device: Any = "me
     Raises:
         ConfigError: If its class cannot be built, or the strategy cannot train it.
     """
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
-
-    config = copy.deepcopy(config)
-    try:
-        with torch.device(device):
-            if remote_code or type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
-                from transformers import AutoModelForCausalLM
-
-                model = AutoModelForCausalLM.from_config(
-                    config, dtype=dtype, trust_remote_code=remote_code, attn_implementation=config._attn_implementation
-                )
-            else:
-                model = stock_class(config)(config).to(dtype)
-    except Exception as error:  # a model's constructor may raise anything over a config it was not made for
-        _refuse(error, "The model cannot be built from its config")
+    model = bare_model(config, dtype, device, remote_code)
     try:
         strategy.prepare(model)
-    except Exception as error:  # and so may peft over a model
-        _refuse(error, f"strategy = {strategy.settings.strategy} is not possible for {type(model).__name__}")
+    except Exception as error:  # peft may raise anything over a model it was not made for
+        if isinstance(error, ConfigError) or is_out_of_memory(error):
+            raise
+        raise ConfigError(
+            f"strategy = {strategy.settings.strategy} is not possible for {type(model).__name__}: {error}"
+        ) from error
     return model
-
-
-def _refuse(error: Exception, message: str) -> NoReturn:
-    if isinstance(error, ConfigError) or is_out_of_memory(error):
-        raise error
-    raise ConfigError(f"{message}: {error}") from error
-
-
-def cut(config: Any, num_layers: int) -> Any:
-    """Returns a config of fewer layers; lists that speak of every layer are cut too."""
-    config = copy.deepcopy(config)
-    text = config.get_text_config(decoder=True)
-    depth = text.num_hidden_layers
-    for name, value in list(vars(text).items()):
-        if isinstance(value, list) and len(value) == depth:
-            setattr(text, name, value[:num_layers])
-    text.num_hidden_layers = num_layers
-    return config
 
 
 def decoder_layers(model: Any, num_layers: int) -> list[Any]:
