@@ -141,9 +141,10 @@ class TrainingSummary:
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One method of a comparison.
+    """One model under one method in a comparison.
 
     Attributes:
+        model: The model, as the user wrote it.
         method: Method spec.
         perplexity: Points of protocol ``prefix``.
         tail: Points of protocol ``tail``: the same targets at every length.
@@ -156,6 +157,7 @@ class MethodRow:
         training: The training after which it was measured; None for the model as it is given.
     """
 
+    model: str
     method: str
     perplexity: list[PerplexityPoint]
     tail: list[PerplexityPoint]
@@ -169,14 +171,16 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class Pick:
-    """The method that a comparison prefers, by rule and not by name.
+    """What a comparison prefers, by rule and not by name.
 
     Attributes:
+        model: The model, as the user wrote it.
         method: Method spec.
         reasons: Why, in a sentence each.
         training: Id of the training that belongs to it; None for the model as it is given.
     """
 
+    model: str
     method: str
     reasons: list[str]
     training: str | None = None
@@ -185,8 +189,3 @@ class Pick:
 def to_json(record: Any) -> dict[str, Any]:
     """Returns a record as plain JSON values."""
     return asdict(record)
-
-
-def passkey_length_from_json(value: dict[str, Any]) -> PasskeyLength:
-    """Returns the record that :func:`to_json` wrote."""
-    return PasskeyLength(**{**value, "depths": [PasskeyCell(**cell) for cell in value["depths"]]})

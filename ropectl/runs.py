@@ -125,17 +125,22 @@ class RunFolder:
         """Returns where the record with these settings belongs."""
         return self.path / CELLS_FOLDER / f"{content_id(settings)}.json"
 
-    def read_cell(self, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    def read_cell(self, settings: Mapping[str, Any], failed: bool = False) -> dict[str, Any] | None:
         """Returns the finished record with these settings, or None.
 
         A file that is not a whole record counts as none and will be replaced.
+
+        Args:
+            settings: What names the record.
+            failed: Whether the record of a failure is one too.
         """
-        path = self.cell_path(settings)
         try:
-            record = json.loads(path.read_text())
+            record = json.loads(self.cell_path(settings).read_text())
         except (OSError, ValueError):
             return None
-        return record if isinstance(record, dict) and "result" in record else None
+        if not isinstance(record, dict):
+            return None
+        return record if "result" in record or (failed and "error" in record) else None
 
     def write_cell(self, settings: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any]:
         """Writes a record: settings, outcome (``result`` or ``error``, ``seconds``) and environment; returns it."""
@@ -148,3 +153,8 @@ class RunFolder:
         }
         write_json(self.cell_path(settings), record)
         return record
+
+    def keep(self, settings: Mapping[str, Any], record: dict[str, Any]) -> None:
+        """Writes a record that another process made, unless it is here already."""
+        if self.read_cell(settings, failed=True) != record:
+            write_json(self.cell_path(settings), record)

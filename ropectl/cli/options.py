@@ -25,6 +25,9 @@ class Format(str, Enum):
 
 
 _MODEL, _SCALING, _TEXT, _RUN = "Model", "Scaling", "Measurement", "Run"
+RUN = _RUN
+
+_WAYS_TO_SAY_A_FACTOR = {"factor", "factors", "target_length"}
 
 Model = Annotated[
     str | None,
@@ -86,6 +89,16 @@ ShownMethods = Annotated[
     ),
 ]
 Factor = Annotated[float | None, typer.Option(metavar="S", help="Extension factor s = L'/L.", rich_help_panel=_SCALING)]
+Factors = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--factor",
+        metavar="S",
+        help="Extension factor s = L'/L, repeatable.",
+        rich_help_panel=_SCALING,
+        show_default=False,
+    ),
+]
 TargetLength = Annotated[
     str | None, typer.Option(metavar="N", help="Wanted context, instead of a factor.", rich_help_panel=_SCALING)
 ]
@@ -196,7 +209,7 @@ def resolve_config(kind: type[Config], file: Path | None, given: dict[str, Any])
 
     flags = {name: value for name, value in given.items() if name in kind.model_fields and value is not None}
     settings = {**(read_yaml(file) if file else {}), **flags}
-    for one, other in (("factor", "target_length"), ("target_length", "factor")):
-        if one in flags and other not in flags:
-            settings.pop(other, None)  # they say the same thing: a flag overrides the file's other way to say it
+    if flags.keys() & _WAYS_TO_SAY_A_FACTOR:  # a flag overrides the file's other ways to say the same thing
+        for name in _WAYS_TO_SAY_A_FACTOR - flags.keys():
+            settings.pop(name, None)
     return make_config(kind, settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
 #: Width of tables that are written to a file or a pipe, where COLUMNS does not say another.
 PIPE_WIDTH = 80
+
+
+def is_main_process() -> bool:
+    """Returns whether this process speaks: the only one, or the first that a launcher started."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def stdout_console() -> Console:
@@ -75,13 +81,17 @@ def quiet_libraries() -> None:
 
 
 class ProgressReporter:
-    """Shows how far a measurement is: a bar with rate and remaining time, or a line per cell in a log."""
+    """Shows how far a measurement is: a bar with rate and remaining time, or a line per cell in a log.
+
+    Silent off the main process.
+    """
 
     def __init__(self) -> None:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
         self._console = stderr_console()
-        self._live = self._console.is_terminal
+        self._speaks = is_main_process()
+        self._live = self._console.is_terminal and self._speaks
         columns = (
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
@@ -92,6 +102,8 @@ class ProgressReporter:
         self._progress = Progress(*columns, console=self._console, transient=True, disable=not self._live)
         self._task: Any = None
         self._method = ""
+        self._cost_per_token = 1.0
+        self._started, self._tokens = 0.0, 0
 
     def __enter__(self) -> ProgressReporter:
         return self
@@ -101,28 +113,31 @@ class ProgressReporter:
 
     def note(self, text: str) -> None:
         """Prints a note above the bar."""
-        _say(self._console, f"note: {text}")
+        if self._speaks:
+            _say(self._console, f"note: {text}")
 
-    def start(self, total_tokens: int) -> None:
-        """Sets how many tokens are to come."""
+    def start(self, total: float) -> None:
+        """Sets how much is to come."""
         self._progress.start()  # not before: until here the bars of loading weights have the screen
         if self._task is not None:
             self._progress.remove_task(self._task)
-        self._task = self._progress.add_task("measuring", total=total_tokens, rate="")
+        self._task = self._progress.add_task("measuring", total=total, rate="")
+        self._started, self._tokens = time.monotonic(), 0
 
-    def cell(self, method: str, part: str) -> None:
+    def cell(self, method: str, part: str, cost_per_token: float = 1.0) -> None:
         """Names what is measured next; in a log, once for each method."""
+        self._cost_per_token = cost_per_token
         if self._live:
             self._progress.update(self._task, description=f"{method} {part}")
-        elif method != self._method:
+        elif method != self._method and self._speaks:
             _say(self._console, f"measuring {method}")
         self._method = method
 
     def advance(self, tokens: int) -> None:
         """Counts tokens that went through the model."""
-        self._progress.advance(self._task, tokens)
-        speed = self._progress.tasks[0].speed
-        self._progress.update(self._task, rate=f"{speed:,.0f} tokens/s" if speed else "")
+        self._tokens += tokens
+        rate = self._tokens / max(time.monotonic() - self._started, 1e-3)
+        self._progress.update(self._task, advance=tokens * self._cost_per_token, rate=f"{rate:,.0f} tokens/s")
 
 
 class CopyReporter:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ropectl.cli.output import ProgressReporter, _say, stderr_console
+from ropectl.cli.output import ProgressReporter, _say, is_main_process, stderr_console
 
 #: In a log, a line at most every so many seconds.
 LOG_EVERY = 10.0
-
-
-def is_main_process() -> bool:
-    """Returns whether this process speaks: the only one, or the first that a launcher started."""
-    return os.environ.get("RANK", "0") == "0"
 
 
 class ComparisonReporter(ProgressReporter):

@@ -7,46 +7,41 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ropectl.compare.plan import Plan
 from ropectl.compare.recipe import Recipe
 from ropectl.compare.rows import Measured, method_rows
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.reach import pick_method
 from ropectl.evaluate.reporter import Reporter
-from ropectl.evaluate.setup import Setup
 from ropectl.records import SCHEMA_VERSION, to_json
 from ropectl.runs import command_line, content_id, package_versions
 
 
 def comparison_document(
-    setup: Setup,
-    config: CompareConfig,
-    recipe: Recipe | None,
-    lengths: list[int],
-    documents: Any,
-    measured: Sequence[Measured],
-    num_targets: int,
+    plan: Plan, recipe: Recipe | None, measured: Sequence[Measured], num_targets: int
 ) -> dict[str, Any]:
     """Returns the document; other programs read it.
 
     Args:
-        setup: The model.
-        config: What was asked for.
+        plan: What was compared.
         recipe: How methods were trained; None if none was.
-        lengths: Context lengths [tokens].
-        documents: The scored documents.
         measured: What there is of each row.
         num_targets: K of protocol ``tail``.
     """
-    rows = method_rows(measured, setup.geometry, config)
+    config, base = plan.config, plan.base
+    rows = method_rows(measured, config)
     pick = pick_method(rows)
     return {
         "schema_version": SCHEMA_VERSION,
         "model": config.model,
-        "geometry": setup.geometry.to_json(),
-        "factor": setup.factor,
+        "models": [subject.name for subject in plan.subjects],
+        "geometry": base.setup.geometry.to_json(),
+        "factor": base.setup.factor,
+        "factors": list(config.all_factors),
+        "target_length": plan.target_length,
         "text": config.text,
         "protocol": "prefix",
-        "lengths": lengths,
+        "lengths": plan.lengths,
         "rows": [to_json(row) for row in rows],
         "pick": to_json(pick) if pick else None,
         "manifest": {
@@ -54,9 +49,9 @@ def comparison_document(
             "config": config.model_dump(mode="json"),
             "finetune": recipe.to_json() if recipe else None,
             "versions": package_versions(),
-            "bos_token_id": setup.bos_token_id,
-            "documents": [document.name for document in documents.documents],
-            "tokens_sha256": documents.fingerprint(),
+            "bos_token_id": base.setup.bos_token_id,
+            "documents": [document.name for document in base.documents.documents],
+            "tokens_sha256": base.documents.fingerprint(),
             "tail_targets_per_document": num_targets,
             "cells": [cell for entry in measured for cell in _cells(entry)],
         },
@@ -64,8 +59,9 @@ def comparison_document(
 
 
 def _cells(entry: Measured) -> list[dict[str, Any]]:
+    shared = {"model": entry.subject.name, "method": str(entry.method)}
     return [
-        {"id": record["id"], "method": cell.method, "training": cell.training, "kind": cell.kind, "length": cell.length}
+        {"id": record["id"], **shared, "training": cell.training, "kind": cell.kind, "length": cell.length}
         for cell, record in zip(entry.cells, entry.records, strict=True)
     ]
 

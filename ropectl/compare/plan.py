@@ -1,27 +1,159 @@
-"""What a comparison consists of: which methods, which lengths, and what to say about them beforehand."""
+"""What a comparison consists of: which models, methods and lengths, and what to say about them beforehand."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
+from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.reporter import Reporter
 from ropectl.evaluate.setup import Setup, default_lengths, missing_lengths_notes
 from ropectl.records import FEW_DOCUMENTS
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.none import NoScaling
 from ropectl.rope.notes import method_notes
-from ropectl.rope.registry import all_methods
+from ropectl.rope.registry import all_methods, parse_spec
 
 #: The extension factor where none is asked for.
 DEFAULT_FACTOR = 4.0
+
+#: What is said of the first model alone; the others are measured as they are.
+_OF_THE_FIRST: dict[str, Any] = {
+    "revision": None,
+    "original_length": None,
+    "factor": None,
+    "factors": (),
+    "target_length": None,
+    "layers": None,
+    "replace": False,
+    "methods": (),
+    "others": (),
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model of the comparison and what it is measured under, checked as far as that needs no weights.
+
+    Attributes:
+        setup: The model.
+        methods: What it is measured under, in order.
+        documents: The text in its tokens.
+        same_tokens: Whether those are the first model's, so that losses can be compared token by token.
+    """
+
+    setup: Setup
+    methods: Sequence[ScalingMethod]
+    documents: DocumentSet
+    same_tokens: bool = True
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it."""
+        return self.setup.config.model
+
+    @cached_property
+    def builder(self) -> PasskeyPromptBuilder:
+        """Builds the passkey prompts."""
+        return _builder(self.setup)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A comparison, checked as far as that needs no weights.
+
+    Attributes:
+        config: What was asked for.
+        subjects: The models; the first one's unscaled row is what all are judged against.
+        lengths: Context lengths [tokens].
+        target_length: The context that the comparison is about [tokens].
+    """
+
+    config: CompareConfig
+    subjects: Sequence[Subject]
+    lengths: list[int]
+    target_length: int
+
+    @property
+    def base(self) -> Subject:
+        """The first model."""
+        return self.subjects[0]
+
+
+def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
+    """Returns what is compared, having made every check that needs no weights.
+
+    Args:
+        config: What was asked for.
+        reporter: Told what a person should know beforehand.
+
+    Raises:
+        RopectlError: If the request cannot work.
+    """
+    if config.factors and (config.factor is not None or config.target_length is not None):
+        raise ConfigError(
+            f"factors = {_listed(config.factors)} and one factor or target-length contradict each other.",
+            "Give the factors alone: --factor 2 --factor 4",
+        )
+    if not config.all_factors and config.target_length is None and not config.methods:
+        config = config.model_copy(update={"factor": DEFAULT_FACTOR})
+    setup = Setup.of(config)
+    methods, notes = choose_methods(setup, config)
+    others = [_other(config, name) for name in config.others]
+    setups = [setup, *others]
+    shortest = max((_builder(each).min_length for each in setups), default=2) if config.passkey else 2
+    lengths, more_notes = choose_lengths(setup, config, methods, shortest)
+    documents = setup.documents(lengths)
+    more_notes += [*document_notes(documents, lengths, config.text), *setup.window_notes(lengths)]
+    for note in (*notes, *more_notes, *setup.attention_notes(lengths)):
+        reporter.note(note)
+    subjects = [Subject(setup, methods, documents)]
+    for other in others:
+        subjects.append(_subject(other, lengths, documents, reporter))
+    return Plan(config, subjects, lengths, comparison_target(setup, config, methods))
+
+
+def _other(config: CompareConfig, name: str) -> Setup:
+    if name == config.model or config.others.count(name) > 1:
+        raise ConfigError(f"{name} is named twice.", "Name every model once; the first is compared under all methods.")
+    return Setup.of(config.model_copy(update={**_OF_THE_FIRST, "model": name}))
+
+
+def _subject(setup: Setup, lengths: list[int], documents: DocumentSet, reporter: Reporter) -> Subject:
+    own = setup.documents(lengths)
+    same = own.fingerprint() == documents.fingerprint()
+    name = setup.config.model
+    notes = [*setup.source.rope.warnings, *setup.window_notes(lengths)]
+    if not same:
+        notes.append(
+            f"{name} reads the text in other tokens: perplexities are not comparable with the first model's, bits per "
+            "byte are; 'models' and the price on short text are not judged."
+        )
+    for note in notes:
+        reporter.note(note if name in note else f"{name}: {note}")
+    return Subject(setup, [setup.method(None)], own, same)
+
+
+def _builder(setup: Setup) -> PasskeyPromptBuilder:
+    config = setup.config
+    assert isinstance(config, CompareConfig)
+    return PasskeyPromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed, config.distractors)
+
+
+def _listed(factors: Sequence[float]) -> str:
+    return ", ".join(f"{factor:g}" for factor in factors)
 
 
 def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMethod], list[str]]:
     """Returns the methods to compare, the unscaled baseline first, each once; and what to say about them."""
     notes = list(setup.source.rope.warnings)
-    chosen = [setup.method(spec) for spec in config.methods]
+    setups = [replace(setup, factor=factor) for factor in config.factors] or [setup]
+    chosen = [method for spec in config.methods for method in _methods(spec, setup, setups)]
     existing = setup.source.rope.method
     if not config.methods and existing.name != "none" and not config.replace:
         notes.append(
@@ -30,23 +162,30 @@ def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMet
         )
     elif not config.methods:
         for name, kind in all_methods().items():
-            missing = kind.missing(kind.fill_factor({}, setup.factor or DEFAULT_FACTOR, setup.geometry))
+            factor = setups[0].factor or DEFAULT_FACTOR
+            missing = kind.missing(kind.fill_factor({}, factor, setup.geometry))
             if missing:
                 notes.append(
                     f"{name} is not compared: it needs {', '.join(missing)}. To include it: -m {name}:{missing[0]}=..."
                 )
             else:
-                chosen.append(setup.method(name))
+                chosen.extend(each.method(name) for each in setups)
     methods = list(dict.fromkeys([NoScaling(), existing, *chosen]))
     for method in methods:
         notes.extend(method_notes(method, setup.geometry, seq_len=setup.trained_length))
     return methods, notes
 
 
+def _methods(spec: str, setup: Setup, setups: Sequence[Setup]) -> list[ScalingMethod]:
+    """What a spec means at each of several factors; one that names its own means one thing."""
+    is_complete = "factor" in parse_spec(spec)[1] and len(setups) > 1
+    return [each.method(spec) for each in ([setup] if is_complete else setups)]
+
+
 def comparison_target(setup: Setup, config: CompareConfig, methods: Sequence[ScalingMethod]) -> int:
     """Returns the context that the comparison is about: what was asked for, else the largest factor's [tokens]."""
     factors = [float(method.factor) for method in methods if hasattr(method, "factor")]
-    factor = setup.factor or max(factors, default=DEFAULT_FACTOR)
+    factor = setup.factor or max((*factors, *config.factors), default=DEFAULT_FACTOR)
     return config.target_length or setup.geometry.target_length(factor)
 
 

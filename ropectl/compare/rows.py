@@ -1,4 +1,4 @@
-"""From the records of a comparison's cells to its rows: one per method, and one per trained method."""
+"""From the records of a comparison's cells to its rows: one per model and method, and one per trained method."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ropectl.compare.plan import Subject
 from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.passkey import summarize
 from ropectl.evaluate.reach import models_length, short_delta, uses_length
-from ropectl.records import MethodRow, PerplexityPoint, Reach, TrainingSummary, passkey_length_from_json
+from ropectl.records import MethodRow, PasskeyCell, PasskeyLength, PerplexityPoint, Reach, TrainingSummary
 from ropectl.rope.frequencies import reach_tokens
-from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Measured:
     """What there is of one row.
 
     Attributes:
+        subject: The model.
         method: The method.
         cells: Its cells.
         records: Their records, in the same order; a failed cell's holds its error.
@@ -30,6 +32,7 @@ class Measured:
         errors: What else went wrong.
     """
 
+    subject: Subject
     method: ScalingMethod
     cells: Sequence[Cell] = ()
     records: Sequence[dict[str, Any]] = ()
@@ -42,32 +45,44 @@ class Measured:
         results = [record["result"] for cell, record in self._pairs(kind) if "result" in record]
         return [PerplexityPoint(**point) for result in results for point in result["points"]]
 
-    def row(self, baseline: Measured, geometry: RopeGeometry, config: CompareConfig) -> MethodRow:
+    @property
+    def passkey(self) -> list[PasskeyLength]:
+        """Retrieval by length; a length counts only where all its cells were measured."""
+        pairs = self._pairs("passkey")
+        failed = {length for cell, record in pairs if "result" not in record for length in cell.lengths}
+        found = [
+            PasskeyCell(**entry) for _, record in pairs if "result" in record for entry in record["result"]["cells"]
+        ]
+        lengths = sorted({entry.length for entry in found} - failed)
+        by_depth = sorted(found, key=lambda entry: entry.depth)
+        return [summarize([entry for entry in by_depth if entry.length == length]) for length in lengths]
+
+    def row(self, baseline: Measured, config: CompareConfig) -> MethodRow:
         """Returns the row.
 
         Args:
-            baseline: The unscaled model as it is given, against which verdicts are made.
-            geometry: What the model was trained with.
+            baseline: The first model without scaling, as it is given, against which verdicts are made.
             config: Tolerances of the verdicts.
         """
-        trained = geometry.original_max_position_embeddings
+        trained = baseline.subject.setup.trained_length
+        comparable = self.subject.same_tokens
         base_at_trained = next((p for p in baseline.points("tail") if p.context_length == trained), None)
-        prefix, tail, passkeys = self.points("prefix"), self.points("tail"), self._pairs("passkey")
-        passkey = [passkey_length_from_json(record["result"]) for _, record in passkeys if "result" in record]
-        complete = all("result" in record for _, record in passkeys)
+        prefix, tail, passkey = self.points("prefix"), self.points("tail"), self.passkey
+        complete = all("result" in record for _, record in self._pairs("passkey"))
         reach = Reach(
-            computes=self._computes(geometry),
-            models=models_length(tail, base_at_trained, config.tolerance),
-            uses=uses_length(passkey, config.min_accuracy) if complete else None,
+            computes=self._computes(),
+            models=models_length(tail, base_at_trained, config.tolerance) if comparable else None,
+            uses=uses_length(passkey, config.uses_accuracy) if complete else None,
         )
         failed = [(c, r["error"]["message"]) for c, r in zip(self.cells, self.records, strict=True) if "error" in r]
         return MethodRow(
+            model=self.subject.name,
             method=str(self.method),
             perplexity=prefix,
             tail=tail,
             passkey=passkey,
             reach=reach,
-            short_delta=short_delta(prefix, baseline.points("prefix"), trained),
+            short_delta=short_delta(prefix, baseline.points("prefix"), trained) if comparable else None,
             seconds=round(sum(record["seconds"] for record in self.records), 3),
             errors=[*self.errors, *(f"{cell.kind} {cell.length}: {message}" for cell, message in failed)],
             training=self.training,
@@ -76,26 +91,26 @@ class Measured:
     def _pairs(self, kind: str) -> list[tuple[Cell, dict[str, Any]]]:
         return [pair for pair in zip(self.cells, self.records, strict=True) if pair[0].kind == kind]
 
-    def _computes(self, geometry: RopeGeometry) -> int | None:
+    def _computes(self) -> int | None:
         """The formula's reach; for a method that follows the length, the longest evaluated length it covers itself."""
+        geometry = self.subject.setup.geometry
         if not self.method.depends_on_seq_len:
             limit = reach_tokens(geometry, self.method.frequencies(geometry))
             # Further training shows every pair the rotations of all its positions, beside those seen before.
             return limit if limit is None else max(limit, self.covered)
         reached = geometry.original_max_position_embeddings
-        for length in sorted({cell.length for cell in self.cells}):
+        for length in sorted({length for cell in self.cells for length in cell.lengths}):
             limit = reach_tokens(geometry, self.method.frequencies(geometry, length))
             if limit is None or limit >= length:
                 reached = max(reached, length)
         return reached
 
 
-def method_rows(measured: Sequence[Measured], geometry: RopeGeometry, config: CompareConfig) -> list[MethodRow]:
-    """Returns the rows in order; the first is the unscaled model as it is given.
+def method_rows(measured: Sequence[Measured], config: CompareConfig) -> list[MethodRow]:
+    """Returns the rows in order; the first is the first model without scaling, as it is given.
 
     Args:
         measured: What there is of each row.
-        geometry: What the model was trained with.
         config: Tolerances of the verdicts.
     """
-    return [entry.row(measured[0], geometry, config) for entry in measured]
+    return [entry.row(measured[0], config) for entry in measured]

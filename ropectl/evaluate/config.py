@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from ropectl.hf.settings import ModelSettings
 
 DEFAULT_TEXT = "builtin:stdlib"
+
+#: Share of planted numbers that has to be retrieved for a length to count as used.
+USES_ACCURACY = 0.9
 
 
 class ModelConfig(ModelSettings):
@@ -66,19 +70,46 @@ class PasskeyConfig(PasskeyGrid):
 class CompareConfig(TextConfig, PasskeyGrid):
     """``compare-methods``."""
 
+    others: tuple[str, ...] = Field((), description="further models, each measured as it is")
     methods: tuple[str, ...] = Field((), description="method specs; every method by default")
+    factors: tuple[Annotated[float, Field(ge=1)], ...] = Field(
+        (), description="several extension factors s = L'/L, each with every method that does not name its own"
+    )
     lengths: tuple[int, ...] = Field(
         (), description="context lengths [tokens]; from half the trained one to the target by default"
     )
     passkey: bool = Field(True, description="measure passkey retrieval too")
     tolerance: float = Field(0.02, ge=0, description="loss that still counts as modelled [nats a token]")
-    min_accuracy: float = Field(0.9, gt=0, le=1, description="passkey accuracy that counts as used")
     max_short_regression: float | None = Field(
-        None, ge=0, description="fail above this relative perplexity rise up to the trained length"
+        None, ge=0, description="gate: the pick's largest relative perplexity rise up to the trained length"
     )
+    min_accuracy: float | None = Field(
+        None, gt=0, le=1, description="gate: the pick's passkey accuracy at every length; it then counts as used too"
+    )
+    fail_above: float | None = Field(None, gt=0, description="gate: the pick's largest perplexity at any length")
     finetune: Path | None = Field(
         None, description="YAML file of training settings: every method is trained equally and measured again"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_factor_or_several(cls, values: Any) -> Any:
+        """``factor`` may be a list; a list of one is that one."""
+        given = values.get("factor") if isinstance(values, dict) else None
+        if not isinstance(given, list | tuple):
+            return values
+        rest = {name: value for name, value in values.items() if name != "factor"}
+        return {**rest, **({"factor": given[0]} if len(given) == 1 else {"factors": tuple(given)})}
+
+    @property
+    def all_factors(self) -> tuple[float, ...]:
+        """The extension factors asked for, whether one or several."""
+        return self.factors or ((self.factor,) if self.factor is not None else ())
+
+    @property
+    def uses_accuracy(self) -> float:
+        """Passkey accuracy that counts as used."""
+        return USES_ACCURACY if self.min_accuracy is None else self.min_accuracy
 
     @field_validator("finetune")
     @classmethod

@@ -96,7 +96,7 @@ def pick_method(rows: Sequence[MethodRow]) -> Pick | None:
             else f"rises by {best.short_delta:.1%} at worst"
         )
         reasons.append(f"perplexity up to the trained length {change}")
-    return Pick(best.method, reasons, best.training.id if best.training else None)
+    return Pick(best.model, best.method, reasons, best.training.id if best.training else None)
 
 
 def _tokens(length: int) -> str:

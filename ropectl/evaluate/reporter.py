@@ -12,11 +12,11 @@ class Reporter(Protocol):
     def note(self, text: str) -> None:
         """Something a person should know."""
 
-    def start(self, total_tokens: int) -> None:
-        """Measuring begins, with this many tokens to come."""
+    def start(self, total: float) -> None:
+        """Measuring begins, with this much to come: tokens, or whatever else ``cell`` says a token counts for."""
 
-    def cell(self, method: str, part: str) -> None:
-        """The next part of the measurements of a method begins."""
+    def cell(self, method: str, part: str, cost_per_token: float = 1.0) -> None:
+        """The next part of the measurements of a method begins; each of its tokens counts for so much of the total."""
 
     def advance(self, tokens: int) -> None:
         """Tokens went through the model."""
@@ -32,10 +32,10 @@ class SilentReporter:
         """Keeps the note."""
         self.notes.append(text)
 
-    def start(self, total_tokens: int) -> None:
+    def start(self, total: float) -> None:
         """Ignores it."""
 
-    def cell(self, method: str, part: str) -> None:
+    def cell(self, method: str, part: str, cost_per_token: float = 1.0) -> None:
         """Ignores it."""
 
     def advance(self, tokens: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,7 +48,11 @@ def resolve_device(name: str) -> Any:
     import torch
 
     if name == "auto":
-        return torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")
+        if not torch.accelerator.is_available():
+            return torch.device("cpu")
+        device = torch.accelerator.current_accelerator()
+        local = os.environ.get("LOCAL_RANK")  # each process that a launcher starts on a machine has a device of its own
+        return torch.device(device.type, int(local)) if device is not None and local is not None else device
     try:
         device = torch.device(name)
         if device.type == "meta":

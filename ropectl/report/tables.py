@@ -49,9 +49,21 @@ def short_names(specs: Sequence[str]) -> dict[str, str]:
 
 
 def row_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns how to call each row of a comparison: as its method, and whether it was trained."""
-    names = short_names([row["method"] for row in rows])
-    return [names[row["method"]] + (TUNED if row.get("training") else "") for row in rows]
+    """Returns how to call each row of a comparison: as its method, whether it was trained, and another model by its name."""
+    first = rows[0].get("model")
+    names = short_names([row["method"] for row in rows if row.get("model") == first])
+    called = []
+    for row in rows:
+        if row.get("model") == first:
+            called.append(names[row["method"]] + (TUNED if row.get("training") else ""))
+        else:
+            called.append(f"{short_model(row['model'])} ({row['method'].partition(':')[0]})")
+    return called
+
+
+def short_model(name: str) -> str:
+    """Returns the last part of a model's place, which is how people call it."""
+    return name.rstrip("/").rsplit("/", 1)[-1]
 
 
 def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
@@ -82,11 +94,10 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
         parts.extend(Text(f"{name} failed: {message}") for message in row["errors"])
     pick = record["pick"]
     if pick:
-        parts.append(
-            Text(
-                f"Pick: {short_spec(pick['method'])}{TUNED if pick.get('training') else ''} ({'; '.join(pick['reasons'])})."
-            )
-        )
+        name = short_spec(pick["method"]) + (TUNED if pick.get("training") else "")
+        if pick.get("model", record.get("model")) != record.get("model"):
+            name = f"{short_model(pick['model'])} ({name})"
+        parts.append(Text(f"Pick: {name} ({'; '.join(pick['reasons'])})."))
     return parts
 
 
@@ -94,12 +105,17 @@ def _groups(columns: Sequence[Any]) -> list[Sequence[Any]]:
     return [columns[start : start + LENGTHS_PER_TABLE] for start in range(0, len(columns), LENGTHS_PER_TABLE)]
 
 
-def _table(title: str, columns: Sequence[str]) -> Table:
+def plain_table(title: str, first: str, columns: Sequence[str]) -> Table:
+    """Returns an empty table in the one style: a title, a first column of names, and columns of numbers."""
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="bold")
-    table.add_column("method", overflow="fold", min_width=MIN_NAME_WIDTH)
+    table.add_column(first, overflow="fold", min_width=MIN_NAME_WIDTH)
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     return table
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    return plain_table(title, "method", columns)
 
 
 def _length_column(length: int, trained: int) -> str:

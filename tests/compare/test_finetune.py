@@ -426,14 +426,3 @@ def test_print_config_knows_the_file(ropectl: Run, tmp_path: Path) -> None:
     code, out, _ = ropectl("compare-methods", "--finetune", tmp_path / "x.yaml", "--print-config")
     assert code == 0 and json.loads(out)["finetune"] == str(tmp_path / "x.yaml")
     assert torch.get_num_threads() == 1
-
-
-@pytest.mark.parametrize(("chosen", "regressed"), [("id", True), (None, False)])
-def test_the_limit_on_short_text_is_held_against_the_picked_row(chosen: str | None, regressed: bool) -> None:
-    rows = [
-        {"method": "pi:factor=4", "training": None, "short_delta": 0.0},
-        {"method": "pi:factor=4", "training": {"id": "id"}, "short_delta": 0.5},
-    ]
-    manifest = {"config": {"max_short_regression": 0.1}}
-    record = {"manifest": manifest, "rows": rows, "pick": {"method": "pi:factor=4", "training": chosen}}
-    assert Comparison(record, Path(), 0).regressed is regressed

@@ -85,7 +85,7 @@ def test_short_delta_is_the_worst_up_to_the_trained_length() -> None:
 
 
 def row(name: str, uses: int | None, models: int | None, delta: float | None, **more: Any) -> MethodRow:
-    return MethodRow(name, [], [], [], Reach(512, models, uses), delta, 1.0, **more)
+    return MethodRow("model", name, [], [], [], Reach(512, models, uses), delta, 1.0, **more)
 
 
 def test_pick_follows_the_rule() -> None:

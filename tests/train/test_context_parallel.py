@@ -14,7 +14,7 @@ import ropectl
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.train.context_parallel import ContextParallel
 from tests.conftest import make_model
-from tests.train.distributed import run_ranks
+from tests.distributed import run_ranks
 
 HERE = Path(__file__).parent
 

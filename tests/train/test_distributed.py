@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.train.distributed import run_ranks
+from tests.distributed import run_ranks
 
 
 def test_every_rank_knows_its_place() -> None:

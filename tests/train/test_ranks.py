@@ -12,7 +12,7 @@ import torch
 
 from ropectl.train.api import finetune
 from ropectl.train.settings import FinetuneSettings
-from tests.train.distributed import run_ranks
+from tests.distributed import run_ranks
 from tests.train.runs import arguments, losses, small_settings, weights, write_text
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -16,7 +16,7 @@ from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.train.api import finetune
 from ropectl.train.export import validate_files
 from tests.conftest import make_model
-from tests.train.distributed import run_ranks
+from tests.distributed import run_ranks
 from tests.train.runs import losses, small_settings, weights, write_text
 from tests.train.test_accelerate_configs import environment, launch_lines, parse
 from tests.train.test_ranks import LOSS, assert_same

@@ -9,11 +9,21 @@ import typer
 
 from ropectl.cli import options
 
+_GATES = "Gates"
+
 
 def compare_methods(
-    model: options.Model = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="MODEL...",
+            help="Folder, hub id, .gguf file, LoRA adapter folder or builtin:tiny (default). Further ones are measured "
+            "as they are beside it.",
+            show_default=False,
+        ),
+    ] = None,
     methods: options.MethodSpecs = None,
-    factor: options.Factor = None,
+    factor: options.Factors = None,
     target_length: options.TargetLength = None,
     lengths: options.Lengths = None,
     text: options.Text = None,
@@ -28,12 +38,28 @@ def compare_methods(
     tolerance: Annotated[
         float | None, typer.Option(metavar="NATS", help="Loss that still counts as modelled (default 0.02).")
     ] = None,
+    fail_above: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PPL", help="Exit 3 if the pick's perplexity is above this at any length.", rich_help_panel=_GATES
+        ),
+    ] = None,
     min_accuracy: Annotated[
-        float | None, typer.Option(metavar="A", help="Passkey accuracy that counts as used (default 0.9).")
+        float | None,
+        typer.Option(
+            metavar="A",
+            help="Exit 3 if the pick retrieves a smaller share of passkeys at any length. It then counts as used from "
+            "there on (else from 0.9).",
+            rich_help_panel=_GATES,
+        ),
     ] = None,
     max_short_regression: Annotated[
         float | None,
-        typer.Option(metavar="R", help="Exit 1 if the pick's perplexity up to L rises by more than this share."),
+        typer.Option(
+            metavar="R",
+            help="Exit 3 if the pick's perplexity up to L rises by more than this share.",
+            rich_help_panel=_GATES,
+        ),
     ] = None,
     finetune: Annotated[
         Path | None,
@@ -55,6 +81,15 @@ def compare_methods(
     trust_remote_code: options.TrustRemoteCode = None,
     allow_pickle: options.AllowPickle = None,
     out: options.Out = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Measure again what ended in an error.", rich_help_panel=options.RUN)
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Only say what it takes: cells, tokens, time, memory.", rich_help_panel=options.RUN
+        ),
+    ] = False,
     config: options.ConfigFile = None,
     print_config: options.PrintConfig = False,
     format: options.OutputFormat = options.Format.human,
@@ -65,8 +100,12 @@ def compare_methods(
     method is also trained, from the same weights on the same tokens in the same number of steps, and measured again.
 
     Example: ropectl compare-methods ./my-model -m pi -m yarn --factor 4 --text 'books/*.txt'
+
+    Example: ropectl compare-methods ./base ./base-yarn ./base-tuned --factor 2 --factor 4
     """
     given = locals()  # the options are the settings, under the same names
+    if models:
+        given |= {"model": models[0], "others": models[1:] or None}
     from ropectl.evaluate.config import CompareConfig
 
     settings = options.resolve_config(CompareConfig, config, given)
@@ -76,21 +115,40 @@ def compare_methods(
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
         return
+    from ropectl.cli.gates import gate_failed
     from ropectl.cli.training import ComparisonReporter
+    from ropectl.compare.gates import unmet_gates
     from ropectl.compare.run import compare_methods as run
     from ropectl.report.tables import comparison_tables
 
     output.quiet_libraries()
+    if dry_run:
+        from ropectl.compare.dry_run import estimate_comparison
+        from ropectl.report.dry_run import comparison_estimate_parts
+
+        with ComparisonReporter() as reporter:
+            estimate = estimate_comparison(settings, out, reporter)
+        if format is options.Format.json:
+            output.print_json(estimate)
+        else:
+            output.print_human(*comparison_estimate_parts(estimate))
+        return
     with ComparisonReporter() as reporter:
-        comparison = run(settings, out, reporter)
+        comparison = run(settings, out, reporter, retry_failed)
+    if not output.is_main_process():
+        return
     if format is options.Format.json:
         output.print_json(comparison.record)
     else:
         output.print_human(*comparison_tables(comparison.record))
     output.note(f"Records: {comparison.folder}")
     if comparison.num_failed:
-        output.warn(f"{comparison.num_failed} cells failed; they are measured again by the same command.")
+        output.warn(
+            f"{comparison.num_failed} cells failed. To measure them again: the same command with --retry-failed"
+        )
     if comparison.num_untrained:
         output.warn(f"{comparison.num_untrained} trainings failed; the same command tries them again.")
-    if comparison.num_failed or comparison.num_untrained or comparison.regressed:
+    if comparison.num_failed or comparison.num_untrained:
         raise typer.Exit(1)
+    if messages := unmet_gates(comparison.record):
+        gate_failed(messages)

@@ -222,7 +222,8 @@ def finetune(
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
         return
-    from ropectl.cli.training import TrainingReporter, is_main_process
+    from ropectl.cli.output import is_main_process
+    from ropectl.cli.training import TrainingReporter
     from ropectl.report.finetune import estimate_parts, finetune_parts
     from ropectl.report.patch import step_lines
     from ropectl.train.api import finetune as run

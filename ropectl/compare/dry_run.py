@@ -1,0 +1,138 @@
+"""``compare-methods --dry-run``: what the comparison would take, without loading a weight or writing a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ropectl.compare.cells import Cell, subject_cells
+from ropectl.compare.plan import Subject, make_plan
+from ropectl.errors import RopectlError
+from ropectl.evaluate.calibration import measure_speed
+from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.cost import Cost, ForwardCost
+from ropectl.evaluate.reporter import Reporter, SilentReporter
+from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK
+from ropectl.hf.loading import resolve_device
+from ropectl.hf.self_test.code import source_config
+from ropectl.hf.shape import Shape
+from ropectl.hf.skeleton import bare_model
+from ropectl.records import SCHEMA_VERSION
+from ropectl.runs import RunFolder, command_line, package_versions
+from ropectl.train.estimate.free_memory import free_memory
+
+#: Logits of a chunk are held as computed, in float32, and once more by the loss [bytes an entry].
+_BYTES_PER_LOGIT = 12
+
+
+def estimate_comparison(
+    config: CompareConfig | None = None, out: Path | str | None = None, reporter: Reporter | None = None
+) -> dict[str, Any]:
+    """Returns what a comparison would take: cells, tokens, operations, time and memory, model by model.
+
+    Args:
+        config: What would be compared.
+        out: Run folder; cells that it holds already are counted apart.
+        reporter: Told notes.
+
+    Raises:
+        RopectlError: If the request cannot work.
+    """
+    config, reporter = config or CompareConfig(), reporter or SilentReporter()
+    plan = make_plan(config, reporter)
+    folder = RunFolder(Path(out)) if out else None
+    models = []
+    for subject in plan.subjects:
+        cells = [cell for own in subject_cells(plan, subject).values() for cell in own]
+        missing = [cell for cell in cells if folder is None or folder.read_cell(cell.settings, failed=True) is None]
+        models.append(
+            {
+                "model": subject.name,
+                "methods": [str(method) for method in subject.methods],
+                "cells": len(cells),
+                "finished": len(cells) - len(missing),
+                "kinds": [_kind(kind, missing) for kind in dict.fromkeys(cell.kind for cell in cells)],
+                **_resources(subject, missing),
+            }
+        )
+    if config.finetune is not None:
+        reporter.note("Trainings are not part of this estimate: ropectl finetune --config FILE --dry-run")
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "estimate": True,
+        "lengths": plan.lengths,
+        "models": models,
+        "config": plan.config.model_dump(mode="json"),
+        "versions": package_versions(),
+        "command": command_line(),
+    }
+
+
+def _kind(kind: str, cells: Sequence[Cell]) -> dict[str, Any]:
+    own = [cell for cell in cells if cell.kind == kind]
+    return {
+        "kind": kind,
+        "cells": len(own),
+        "tokens": sum(cell.tokens for cell in own),
+        "flops": sum(cell.cost.total for cell in own),
+    }
+
+
+def _resources(subject: Subject, missing: Sequence[Cell]) -> dict[str, Any]:
+    """Time and memory of the missing cells; where a model cannot be built without its weights, why not."""
+    source, config = subject.setup.source, subject.setup.config
+    device = resolve_device(config.device)
+    free = free_memory(device)
+    if not missing:
+        return {"time": {"seconds": 0.0}, "memory": {"total": 0, "free": free, "parts": {}}}
+    try:
+        model_config = source_config(source, config.trust_remote_code)
+        dtype = _dtype(config.dtype, device, model_config)
+        forward = ForwardCost.of(source.config)
+        longest = max(cell.length for cell in missing)
+        memory = _memory(subject, missing, model_config, dtype)
+        speed = measure_speed(model_config, forward, longest, dtype, device, config.trust_remote_code)
+    except (RopectlError, RuntimeError, ValueError, TypeError, AttributeError, KeyError) as error:
+        # A class may refuse to be built small in many ways; cells and tokens are told all the same.
+        return {"time": {"seconds": None, "reason": str(error).split("\n")[0]}, "memory": None}
+    seconds = {
+        kind: speed.seconds(sum((cell.cost for cell in missing if cell.kind == kind), Cost()))
+        for kind in dict.fromkeys(cell.kind for cell in missing)
+    }
+    return {
+        "time": {
+            "seconds": sum(seconds.values()),
+            "kinds": seconds,
+            "calibration": {"length": speed.length, "layers": speed.layers, "head": speed.head},
+        },
+        "memory": {"total": sum(memory.values()), "free": free, "parts": memory},
+    }
+
+
+def _dtype(name: str, device: Any, model_config: Any) -> torch.dtype:
+    if name == "auto":
+        stored = getattr(model_config, "dtype", None) or torch.float32
+        name = "float32" if device.type == "cpu" else str(stored).removeprefix("torch.")
+    result: torch.dtype = getattr(torch, name)
+    return result
+
+
+def _memory(subject: Subject, cells: Sequence[Cell], model_config: Any, dtype: torch.dtype) -> dict[str, int]:
+    """Bytes by part, for the cell that needs most."""
+    config, shape = subject.setup.config, Shape.of(subject.setup.source.config)
+    model = bare_model(model_config, dtype, "meta", config.trust_remote_code)
+    size = dtype.itemsize
+    cached = [cell for cell in cells if cell.kind == "passkey" or config.prefill_chunk]
+    cache = max((cell.batch * cell.length for cell in cached), default=0)
+    window = max(cell.batch * min(cell.length, config.prefill_chunk or cell.length) for cell in cells)
+    # Of a layer: its input and the residual, queries, keys, values and their rotated copies, and the wide half of the MLP.
+    width = 3 * shape.hidden + 2 * (shape.query_width + 2 * shape.key_width) + 3 * shape.intermediate
+    return {
+        "weights": sum(parameter.numel() for parameter in model.parameters()) * size,
+        "key-value cache": 2 * shape.num_layers * shape.key_width * cache * size,
+        "activations": window * width * size,
+        "logits": min(LOGITS_PER_CHUNK, window * shape.vocabulary) * _BYTES_PER_LOGIT,
+    }

@@ -1,0 +1,104 @@
+"""Measuring the cells that have no record yet, shared among the processes of a launcher."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ropectl.compare.cells import Cell
+from ropectl.compare.ranks import Ranks
+from ropectl.evaluate.reporter import Reporter
+from ropectl.evaluate.setup import Setup
+from ropectl.runs import RunFolder, check_writable, content_id
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells of one model.
+
+    Attributes:
+        setup: The model; its weights load if a cell is missing, and are let go of after.
+        cells: What is measured.
+    """
+
+    setup: Setup
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where cells are measured and their records kept.
+
+    Attributes:
+        folder: The run folder.
+        ranks: The processes that share the work.
+        reporter: Told how it goes.
+        retry_failed: Whether cells that failed before are tried again.
+    """
+
+    folder: RunFolder
+    ranks: Ranks
+    reporter: Reporter
+    retry_failed: bool = False
+
+    def measure(self, groups: Sequence[Group], resumed: bool = True) -> list[list[dict[str, Any]]]:
+        """Returns the records of all cells, by group and in order, having measured those that were missing.
+
+        Args:
+            groups: Models and their cells.
+            resumed: Whether to say how many were there already.
+        """
+        # What is missing is the main process's finding: by the time another one looks, records may have been added.
+        found = self.ranks.agree([[self._read(cell) for cell in group.cells] for group in groups])
+        missing = [
+            (number, cell)
+            for number, (group, records) in enumerate(zip(groups, found, strict=True))
+            for cell, record in zip(group.cells, records, strict=True)
+            if record is None
+        ]
+        count = sum(len(group.cells) for group in groups)
+        if resumed and len(missing) < count:
+            self.reporter.note(f"{count - len(missing)} of {count} cells are already in {self.folder.path}.")
+        made: dict[str, dict[str, Any]] = {}
+        if missing:
+            check_writable(self.folder.path)
+            own = self.ranks.share(missing, lambda entry: entry[1].cost.total)
+            made = {record["id"]: record for record in self.ranks.gather(self._run(groups, own))}
+        if self.ranks.is_main:
+            for record in made.values():  # those of other machines, where the folder is not shared
+                self.folder.keep(record["settings"], record)
+        return [
+            [record or made[content_id(cell.settings)] for cell, record in zip(group.cells, records, strict=True)]
+            for group, records in zip(groups, found, strict=True)
+        ]
+
+    def _read(self, cell: Cell) -> dict[str, Any] | None:
+        return self.folder.read_cell(cell.settings, failed=not self.retry_failed)
+
+    def _run(self, groups: Sequence[Group], own: Sequence[tuple[int, Cell]]) -> list[dict[str, Any]]:
+        """Measures this process's cells, one model after the other."""
+        records = []
+        self.reporter.start(sum(cell.cost.total for _, cell in own))
+        for number, group in enumerate(groups):
+            cells = [cell for owner, cell in own if owner == number]
+            if not cells:
+                continue
+            model = group.setup.model
+            for cell in cells:
+                self.reporter.cell(cell.label, f"{cell.kind} {cell.length}", cell.cost.total / max(1, cell.tokens))
+                records.append(self.folder.write_cell(cell.settings, _outcome(cell, model, self.reporter.advance)))
+            del model
+            group.setup.release()
+        return records
+
+
+def _outcome(cell: Cell, model: Any, progress: Callable[[int], None]) -> dict[str, Any]:
+    """Measures one cell; what goes wrong in it is its result, and the grid goes on."""
+    started = time.perf_counter()
+    try:
+        outcome: dict[str, Any] = {"result": cell.measure(model, progress)}
+    except Exception as error:  # whatever a model raises in one cell must not cost the others
+        outcome = {"error": {"type": type(error).__name__, "message": str(error)}}
+    return {**outcome, "seconds": round(time.perf_counter() - started, 3)}

@@ -1,0 +1,95 @@
+"""The processes that share a comparison: who measures which cells, and how everybody gets to know all records.
+
+Nothing is exchanged while cells are measured, so a slow process holds nobody up and a lost one loses its cell. Processes
+agree on what is missing before they begin, and exchange records once, at the end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: How long the first to finish waits for the last.
+_PATIENCE = timedelta(days=30)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those that a launcher started.
+
+    Attributes:
+        rank: Its number.
+        count: How many there are.
+    """
+
+    rank: int = 0
+    count: int = 1
+
+    @classmethod
+    def of_launcher(cls) -> Ranks:
+        """Returns what ``torchrun`` or ``accelerate launch`` says; one process without them."""
+        return cls(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes what all have found."""
+        return self.rank == 0
+
+    def share(self, items: Sequence[T], cost: Callable[[T], float]) -> list[T]:
+        """Returns what this process does: the most expensive first, each given to whoever has least so far.
+
+        Every process works it out for itself and finds the same. One process alone keeps the order.
+
+        Args:
+            items: All there is to do, the same everywhere.
+            cost: What one of them takes.
+        """
+        if self.count == 1:
+            return list(items)
+        loads = [0.0] * self.count
+        own = []
+        for item in sorted(items, key=cost, reverse=True):  # sorted is stable: equal costs keep their order
+            taker = loads.index(min(loads))
+            loads[taker] += cost(item)
+            if taker == self.rank:
+                own.append(item)
+        return own
+
+    def agree(self, own: T) -> T:
+        """Returns the main process's value."""
+        if self.count == 1:
+            return own
+        from accelerate.utils import broadcast_object_list
+
+        self._connect()
+        values = [own]
+        broadcast_object_list(values)
+        return values[0]
+
+    def gather(self, own: Sequence[T]) -> list[T]:
+        """Returns what all processes hold, by rank; waits for the last."""
+        if self.count == 1:
+            return list(own)
+        from accelerate.utils import gather_object
+
+        self._connect()
+        return list(gather_object(list(own)))
+
+    def end(self) -> None:
+        """Parts from the others, if they ever met."""
+        if self.count > 1:
+            import torch.distributed
+
+            if torch.distributed.is_initialized():
+                torch.distributed.destroy_process_group()
+
+    def _connect(self) -> Any:
+        import torch
+        from accelerate import PartialState
+
+        return PartialState(cpu=not torch.accelerator.is_available(), timeout=_PATIENCE)

@@ -1,0 +1,106 @@
+"""How fast this machine computes a forward pass: measured on one layer and on two, with random weights."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from ropectl.evaluate.cost import Cost, ForwardCost
+from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK
+from ropectl.hf.skeleton import bare_model, cut
+
+#: Where lengths begin [tokens], and how long a pass has to take before they are long enough [s].
+FIRST_LENGTH, LONG_ENOUGH = 128, 0.3
+
+REPETITIONS = 3
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Operations per second.
+
+    Attributes:
+        layers: In the decoder layers.
+        head: In the output head, the loss over its logits included.
+        length: Tokens of the pass that was timed.
+    """
+
+    layers: float
+    head: float
+    length: int
+
+    def seconds(self, cost: Cost) -> float:
+        """Returns how long a measurement takes."""
+        return cost.layers / self.layers + cost.head / self.head
+
+
+@torch.no_grad()
+def measure_speed(
+    config: Any, forward: ForwardCost, longest: int, dtype: torch.dtype, device: Any, remote_code: bool = False
+) -> Speed:
+    """Returns the speed of a model's forward pass, without its weights.
+
+    Args:
+        config: The model's transformers config.
+        forward: What its passes cost.
+        longest: Tokens of the longest window; lengths are doubled up to it until a pass takes long enough.
+        dtype: Type of the weights.
+        device: Where it runs.
+        remote_code: Whether the class comes with the checkpoint.
+
+    Raises:
+        ConfigError: If the class cannot be built.
+    """
+    num_layers = config.get_text_config(decoder=True).num_hidden_layers
+    one = bare_model(cut(config, 1), dtype, device, remote_code).eval()
+    length = min(FIRST_LENGTH, longest)
+    while length < longest and _decoder_seconds(one, length, device) < LONG_ENOUGH / 2:
+        length = min(2 * length, longest)
+    first = _decoder_seconds(one, length, device)
+    rows = max(1, min(length, LOGITS_PER_CHUNK // one.get_output_embeddings().weight.shape[0]))
+    read = _head_seconds(one, rows, device)
+    del one
+    both = _decoder_seconds(bare_model(cut(config, 2), dtype, device, remote_code).eval(), length, device)
+    layer = max(both - first, both / 4)  # whatever the clock says, a layer takes some time
+    return Speed(
+        layers=forward.window(length, 0).layers / num_layers / layer,
+        head=max(1.0, forward.window(0, rows).head) / read,
+        length=length,
+    )
+
+
+def _decoder_seconds(model: Any, length: int, device: Any) -> float:
+    """Of a pass of the layers over one sequence."""
+    ids = torch.zeros(1, length, dtype=torch.long, device=device)
+    return _seconds(partial(model.get_decoder(), input_ids=ids, use_cache=False), device)
+
+
+def _head_seconds(model: Any, rows: int, device: Any) -> float:
+    """Of the logits of so many tokens, and their loss."""
+    weight = model.get_output_embeddings().weight
+    states = torch.zeros(rows, weight.shape[1], dtype=weight.dtype, device=device)
+    targets = torch.zeros(rows, dtype=torch.long, device=device)
+    return _seconds(lambda: F.cross_entropy(model.get_output_embeddings()(states).float(), targets), device)
+
+
+def _seconds(work: Callable[[], Any], device: Any) -> float:
+    """The fastest of a few tries, for whatever else the machine does only adds; the first one warms up."""
+    times = []
+    for _ in range(REPETITIONS + 1):
+        _settle(device)
+        began = time.perf_counter()
+        work()
+        _settle(device)
+        times.append(time.perf_counter() - began)
+    return min(times[1:])
+
+
+def _settle(device: Any) -> None:
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)

@@ -1,0 +1,92 @@
+"""The estimate of a comparison against what is really done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ropectl.compare.dry_run import estimate_comparison
+from ropectl.compare.run import compare_methods
+from ropectl.evaluate import setup
+from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.cost import ForwardCost
+from ropectl.evaluate.reporter import SilentReporter
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+class Counter(SilentReporter):
+    """Counts tokens that went through the model, and what they were said to cost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total, self.done, self.tokens, self.weight = 0.0, 0.0, 0, 1.0
+
+    def start(self, total: float) -> None:
+        self.total += total
+
+    def cell(self, method: str, part: str, cost_per_token: float = 1.0) -> None:
+        self.weight = cost_per_token
+
+    def advance(self, tokens: int) -> None:
+        self.tokens += tokens
+        self.done += tokens * self.weight
+
+
+@pytest.fixture
+def config(checkpoint: Callable[..., Path]) -> CompareConfig:
+    return CompareConfig(
+        model=str(checkpoint()), methods=("pi", "dynamic-ntk"), factor=4, lengths=(128, 200, 512), documents=3, trials=2
+    )
+
+
+def test_tokens_are_those_that_are_computed(
+    config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as context:
+        context.setattr(setup, "load_model", lambda *_: pytest.fail("weights were loaded"))
+        estimate = estimate_comparison(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    counter = Counter()
+    compare_methods(config, tmp_path / "run", counter)
+    [model] = estimate["models"]
+    assert sum(kind["tokens"] for kind in model["kinds"]) == counter.tokens
+    assert counter.done == pytest.approx(counter.total) == pytest.approx(sum(kind["flops"] for kind in model["kinds"]))
+    after = estimate_comparison(config, tmp_path / "run")["models"][0]
+    assert after["finished"] == after["cells"] == model["cells"] and after["time"]["seconds"] == 0
+
+
+def test_operations_are_those_that_torch_counts(config: CompareConfig) -> None:
+    """Torch counts all of attention's square; half of it is what causality leaves."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from ropectl.evaluate.setup import Setup
+
+    model_setup = Setup.of(config.model_copy(update={"attention": "eager"}))  # what torch can count
+    length, cost = 256, ForwardCost.of(model_setup.source.config)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model_setup.model(input_ids=torch.zeros(1, length, dtype=torch.long), use_cache=False)
+    wanted = cost.window(length, length)
+    assert counter.get_total_flops() == pytest.approx(wanted.total + cost.attention * length**2, rel=0.01)
+
+
+def test_what_a_person_reads(ropectl: Run, config: CompareConfig, tmp_path: Path) -> None:
+    arguments = ["compare-methods", config.model, "-m", "pi", "--factor", "4", "--documents", "3", "--dry-run"]
+    code, out, _ = ropectl(*arguments, "-o", tmp_path / "run")
+    assert (
+        code == 0
+        and "Memory about" in out
+        and "In all about" in out
+        and all(len(line) <= 80 for line in out.splitlines())
+    )
+    assert not (tmp_path / "run").exists()
+    code, out, _ = ropectl(*arguments, "--format", "json")
+    record: dict[str, Any] = json.loads(out)
+    [model] = record["models"]
+    assert code == 0 and record["estimate"] and model["time"]["seconds"] > 0 and model["memory"]["total"] > 0
+    assert {kind["kind"] for kind in model["kinds"]} == {"prefix", "tail", "passkey"}

@@ -1,0 +1,92 @@
+"""A comparison shared by processes equals that of one, and loses nothing to a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ropectl.compare.ranks import Ranks
+from tests.distributed import ROOT, run_ranks
+
+from .test_compare import without_times
+
+
+def arguments(checkpoint: Path, out: Path) -> list[str]:
+    sizes = ["--factor", "4", "--length", "128,256", "--documents", "2", "--trials", "2", "--depths", "3"]
+    return [
+        "-m",
+        "ropectl",
+        "compare-methods",
+        str(checkpoint),
+        "-m",
+        "pi",
+        "-m",
+        "dynamic-ntk",
+        *sizes,
+        "-o",
+        str(out),
+    ]
+
+
+def records(run: Path) -> dict[str, Any]:
+    return {path.name: without_times(json.loads(path.read_text())) for path in sorted((run / "cells").glob("*.json"))}
+
+
+def test_work_is_shared_evenly_and_wholly() -> None:
+    rng = random.Random(0)
+    costs = [rng.expovariate(1) for _ in range(40)]
+    shares = [Ranks(rank, 3).share(list(enumerate(costs)), lambda entry: entry[1]) for rank in range(3)]
+    assert sorted(entry for share in shares for entry in share) == list(enumerate(costs))
+    loads = [sum(cost for _, cost in share) for share in shares]
+    assert max(loads) - min(loads) <= max(costs)
+    assert all(share == sorted(share, key=lambda entry: -entry[1]) for share in shares)
+    assert Ranks().share([3, 1, 2], float) == [3, 1, 2], "one process keeps the order that a person expects"
+
+
+def test_two_ranks_equal_one(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    """D08: the same records; one speaks, and what is there is not measured again."""
+    folder, alone, shared = checkpoint(), tmp_path / "alone", tmp_path / "shared"
+    run_ranks(arguments(folder, alone), 1)
+    outputs = run_ranks(arguments(folder, shared), 2)
+    assert records(alone) == records(shared) and len(records(alone)) > 9
+    one, two = (json.loads((run / "comparison.json").read_text()) for run in (alone, shared))
+    assert without_times(one["rows"]) == without_times(two["rows"]) and one["pick"] == two["pick"]
+    assert "Perplexity by context" in outputs[0] and "Perplexity" not in outputs[1] and "note:" not in outputs[1]
+    before = {path: path.stat().st_mtime_ns for path in (shared / "cells").iterdir()}
+    run_ranks(arguments(folder, shared), 2)
+    assert {path: path.stat().st_mtime_ns for path in (shared / "cells").iterdir()} == before
+
+
+def test_a_kill_at_any_moment_loses_no_finished_record(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    """G01: killed without warning, over and over, then finished: byte for byte the records of an undisturbed run, times aside."""
+    folder, whole, killed = checkpoint(), tmp_path / "whole", tmp_path / "killed"
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    started = time.monotonic()
+    subprocess.run([sys.executable, *arguments(folder, whole)], check=True, env=env, capture_output=True)
+    took = time.monotonic() - started
+    rng, finished = random.Random(5), 0
+    for _ in range(NUM_KILLS):
+        process = subprocess.Popen(
+            [sys.executable, *arguments(folder, killed)], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(took * rng.uniform(0.5, 1.0))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        names = list((killed / "cells").glob("*.json")) if killed.exists() else []
+        assert all("result" in json.loads(path.read_text()) for path in names), "a record is whole or not there"
+        assert len(names) >= finished, "a finished record stays"
+        finished = len(names)
+    subprocess.run([sys.executable, *arguments(folder, killed)], check=True, env=env, capture_output=True)
+    assert records(killed) == records(whole)
+
+
+#: Enough for every default run of the tests; the figure of thirty is a benchmark's (``scripts/bench/kills.py``).
+NUM_KILLS = 4
