@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ropectl.checkpoint.api import patch_checkpoint
     from ropectl.compare.run import compare_methods
     from ropectl.evaluate.api import evaluate_passkey, evaluate_perplexity
+    from ropectl.evaluate.loaded import load_patched
     from ropectl.hf.patch import apply_rope
     from ropectl.rope.registry import parse_method
     from ropectl.train.api import finetune
@@ -22,6 +23,7 @@ _PLACES = {
     "evaluate_passkey": "ropectl.evaluate.api",
     "evaluate_perplexity": "ropectl.evaluate.api",
     "finetune": "ropectl.train.api",
+    "load_patched": "ropectl.evaluate.loaded",
     "parse_method": "ropectl.rope.registry",
     "patch_checkpoint": "ropectl.checkpoint.api",
 }
@@ -32,6 +34,7 @@ __all__ = [
     "evaluate_passkey",
     "evaluate_perplexity",
     "finetune",
+    "load_patched",
     "parse_method",
     "patch_checkpoint",
 ]

@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -35,10 +35,10 @@ def content_id(settings: Any) -> str:
     return hashlib.sha256(canonical_json({"schema": SCHEMA_VERSION, "settings": settings}).encode()).hexdigest()[:16]
 
 
-def package_versions() -> dict[str, str]:
-    """Returns the versions that decide numbers."""
+def package_versions(more: Sequence[str] = ()) -> dict[str, str]:
+    """Returns the versions that decide numbers, and those of further packages."""
     versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
+    for package in (*_PACKAGES, *more):
         try:
             versions[package] = version(package)
         except PackageNotFoundError:

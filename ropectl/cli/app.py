@@ -19,6 +19,7 @@ from ropectl.cli.commands.compare_methods import compare_methods
 from ropectl.cli.commands.eval_passkey import eval_passkey
 from ropectl.cli.commands.eval_perplexity import eval_perplexity
 from ropectl.cli.commands.finetune import finetune
+from ropectl.cli.commands.harness import harness
 from ropectl.cli.commands.inspect import inspect
 from ropectl.cli.commands.methods import methods
 from ropectl.cli.commands.patch import patch
@@ -44,6 +45,7 @@ app = typer.Typer(
 app.command("compare-methods")(compare_methods)
 app.command("eval-perplexity")(eval_perplexity)
 app.command("eval-passkey")(eval_passkey)
+app.command("harness")(harness)
 app.command("inspect")(inspect)
 app.command("patch")(patch)
 app.command("finetune")(finetune)
@@ -77,7 +79,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def main() -> None:
-    """Runs the command line and exits: 0 done, 1 failed, 2 bad input, 130 interrupted, 143 terminated."""
+    """Runs the command line and exits: 0 done, 1 failed, 2 bad input, 3 a gate was not kept, 130 interrupted, 143 terminated."""
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (closed by the caller: >&-)

@@ -1,0 +1,84 @@
+"""``ropectl harness``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ropectl.cli import options
+
+_HARNESS = "Harness"
+
+
+def harness(
+    model: options.Model = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option("--task", metavar="NAME", help="Task of the harness, repeatable.", rich_help_panel=_HARNESS),
+    ] = None,
+    method: options.MethodSpec = None,
+    factor: options.Factor = None,
+    target_length: options.TargetLength = None,
+    length: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="Longest context; what the method is made for by default.", rich_help_panel=_HARNESS
+        ),
+    ] = None,
+    num_fewshot: Annotated[
+        int | None, typer.Option(metavar="K", help="Examples before each question.", rich_help_panel=_HARNESS)
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(metavar="N", help="Requests per forward pass (default 1).", rich_help_panel=_HARNESS)
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", help="Most examples per task, to try it out.", rich_help_panel=_HARNESS)
+    ] = None,
+    include_path: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Task files of your own.", rich_help_panel=_HARNESS)
+    ] = None,
+    run: Annotated[bool, typer.Option("--run", help="Make the calls now.", rich_help_panel=_HARNESS)] = False,
+    layers: options.Layers = None,
+    replace: options.Replace = None,
+    revision: options.Revision = None,
+    original_length: options.OriginalLength = None,
+    dtype: options.Dtype = None,
+    device: options.Device = None,
+    attention: options.Attention = None,
+    trust_remote_code: options.TrustRemoteCode = None,
+    allow_pickle: options.AllowPickle = None,
+    out: options.Out = None,
+    overwrite: options.Overwrite = False,
+    config: options.ConfigFile = None,
+    print_config: options.PrintConfig = False,
+    format: options.OutputFormat = options.Format.human,
+) -> None:
+    """Ordinary tasks on a model under a scaling method, by EleutherAI's lm-evaluation-harness: what scaling costs there.
+
+    Prints a Python script with the exact calls on the patched model in memory; with --run it makes them
+    (pip install 'ropectl\\[harness]').
+
+    Example: ropectl harness ./my-model -m yarn --factor 4 --task hellaswag --task arc_easy > run.py
+    """
+    given = locals()  # the options are the settings, under the same names
+    from ropectl.evaluate.harness import HarnessConfig, harness_script, run_harness
+
+    settings = options.resolve_config(HarnessConfig, config, given)
+
+    from ropectl.cli import output
+
+    if print_config:
+        output.print_json(settings.model_dump(mode="json"))
+        return
+    output.check_new(out, overwrite)
+    output.quiet_libraries()
+    if not run:
+        output.print_lines(harness_script(settings).splitlines())
+        return
+    from ropectl.report.harness import harness_parts
+
+    record = run_harness(settings)
+    output.present(
+        {**record, "method": record["method"] or "as it is"}, harness_parts, out, format is options.Format.json
+    )

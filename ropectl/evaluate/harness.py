@@ -1,0 +1,135 @@
+"""lm-evaluation-harness on a model under a scaling method: the exact call, as a script or made at once.
+
+EleutherAI's harness (https://github.com/EleutherAI/lm-evaluation-harness) takes a model that is in memory, so no
+checkpoint has to be written to know what a scaling method does to ordinary tasks.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from typing import Any
+
+from pydantic import Field
+
+from ropectl.errors import ConfigError
+from ropectl.evaluate.config import ModelConfig
+from ropectl.evaluate.setup import Setup
+from ropectl.records import SCHEMA_VERSION
+from ropectl.runs import command_line, package_versions
+
+#: Settings of a model that the script names where they are not the default.
+_MODEL_OPTIONS = ("factor", "target_length", "replace", "revision", "original_length", "layers", "dtype", "device",
+                  "attention", "trust_remote_code", "allow_pickle")  # fmt: skip
+
+
+class HarnessConfig(ModelConfig):
+    """``harness``."""
+
+    method: str | None = Field(None, description="method spec; the checkpoint's own scaling by default")
+    tasks: tuple[str, ...] = Field((), description="tasks of lm-evaluation-harness")
+    length: int | None = Field(
+        None, ge=2, description="longest context; what the method is made for by default [tokens]"
+    )
+    num_fewshot: int | None = Field(None, ge=0, description="examples before each question")
+    batch_size: int = Field(1, ge=1, description="requests per forward pass")
+    limit: int | None = Field(None, ge=1, description="most examples per task, to try it out")
+    include_path: str | None = Field(None, description="folder with task files of your own")
+
+
+def harness_calls(config: HarnessConfig) -> dict[str, dict[str, Any]]:
+    """Returns the arguments of the three calls that a run consists of, checked as far as that needs no weights.
+
+    Raises:
+        RopectlError: If the request cannot work.
+    """
+    if not config.tasks:
+        raise ConfigError("No task is named.", "Type for example: --task hellaswag --task arc_easy")
+    setup = Setup.of(config)
+    method = setup.method(config.method)
+    length = config.length or setup.target(method)
+    defaults = ModelConfig()
+    options = {n: getattr(config, n) for n in _MODEL_OPTIONS if getattr(config, n) != getattr(defaults, n)}
+    return {
+        "load_patched": {
+            "model": config.model,
+            "method": None if config.method is None else str(method),
+            **({"seq_len": length} if method.depends_on_seq_len else {}),
+            **{name: value for name, value in options.items() if name not in ("factor", "target_length")},
+        },
+        "HFLM": {"max_length": length, "batch_size": config.batch_size},
+        "simple_evaluate": {
+            "tasks": list(config.tasks),
+            **({"num_fewshot": config.num_fewshot} if config.num_fewshot is not None else {}),
+            **({"limit": config.limit} if config.limit is not None else {}),
+            **({"include_path": config.include_path} if config.include_path is not None else {}),
+        },
+    }
+
+
+def harness_script(config: HarnessConfig) -> str:
+    """Returns a Python script that makes the calls, for an environment that has lm-evaluation-harness.
+
+    Raises:
+        RopectlError: If the request cannot work.
+    """
+    calls = harness_calls(config)
+    evaluate = dict(calls["simple_evaluate"])
+    path = evaluate.pop("include_path", None)
+    manager = f", task_manager=TaskManager(include_path={path!r})" if path else ""
+    return "\n".join(
+        (
+            "import lm_eval",
+            "from lm_eval.models.huggingface import HFLM",
+            *(["from lm_eval.tasks import TaskManager"] if path else []),
+            "from lm_eval.utils import make_table",
+            "",
+            "import ropectl",
+            "",
+            f"model, tokenizer = ropectl.load_patched({_arguments(calls['load_patched'])})",
+            f"lm = HFLM(pretrained=model, tokenizer=tokenizer, {_arguments(calls['HFLM'])})",
+            f"results = lm_eval.simple_evaluate(model=lm, {_arguments(evaluate)}{manager})",
+            "print(make_table(results))",
+        )
+    )
+
+
+def run_harness(config: HarnessConfig) -> dict[str, Any]:
+    """Makes the calls and returns the harness's results with what they were made of.
+
+    Raises:
+        ConfigError: If lm-evaluation-harness is not installed.
+        RopectlError: If the request cannot work.
+    """
+    calls = harness_calls(config)
+    if importlib.util.find_spec("lm_eval") is None:
+        raise ConfigError(
+            "lm-evaluation-harness is not installed.", "pip install 'ropectl[harness]', or leave out --run"
+        )
+    import lm_eval
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.tasks import TaskManager
+
+    from ropectl.evaluate.loaded import load_patched
+
+    evaluate = dict(calls["simple_evaluate"])
+    path = evaluate.pop("include_path", None)
+    if path:
+        evaluate["task_manager"] = TaskManager(include_path=path)
+    model, tokenizer = load_patched(**calls["load_patched"])
+    lm = HFLM(pretrained=model, tokenizer=tokenizer, **calls["HFLM"])
+    results = lm_eval.simple_evaluate(model=lm, **evaluate)
+    kept = ("results", "groups", "versions", "n-shot", "n-samples", "higher_is_better")
+    found = {name: results[name] for name in kept if name in (results or {})}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "model": config.model,
+        "method": calls["load_patched"]["method"],
+        "calls": calls,
+        **json.loads(json.dumps(found, default=str)),  # the harness holds numbers of numpy, and functions' names
+        "manifest": {"command": command_line(), "versions": package_versions(("lm_eval",))},
+    }
+
+
+def _arguments(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
