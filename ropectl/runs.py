@@ -140,7 +140,8 @@ class RunFolder:
             return None
         if not isinstance(record, dict):
             return None
-        return record if "result" in record or (failed and "error" in record) else None
+        is_whole = "result" in record and "error" not in record
+        return record if is_whole or (failed and "error" in record) else None
 
     def write_cell(self, settings: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any]:
         """Writes a record: settings, outcome (``result`` or ``error``, ``seconds``) and environment; returns it."""

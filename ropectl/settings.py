@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     Config = TypeVar("Config", bound=BaseModel)
 
 _ONE_LENGTH = ("target_length", "original_length", "prefill_chunk", "freeze_at", "length", "seq_len")
-_MANY_LENGTHS = ("lengths", "eval_lengths")
 
 
 def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
@@ -31,8 +30,8 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
     for name in _ONE_LENGTH:
         if isinstance(settings.get(name), str):
             settings[name] = parse_length(settings[name])
-    for name in _MANY_LENGTHS:
-        if name in settings:
+    for name, field in kind.model_fields.items():
+        if field.annotation == tuple[int, ...] and name in settings:  # numbers of tokens
             given = settings[name]
             settings[name] = parse_lengths(map(str, given if isinstance(given, list | tuple) else [given]))
     if isinstance(settings.get("methods"), str):

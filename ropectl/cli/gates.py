@@ -1,4 +1,4 @@
-"""Gates: limits that a person sets for a result, so that a script can act on the exit code."""
+"""Gates: a measurement that is done, but falls short of what was asked for."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import NoReturn
 
 import typer
 
-from ropectl.cli.output import warn
-
+#: Done, and short of a limit that a flag set.
 EXIT_GATE = 3
 
 
 def gate_failed(messages: list[str]) -> NoReturn:
-    """Says which limits were not kept and exits with code 3."""
+    """Says what falls short, a warning each, and exits with code 3."""
+    from ropectl.cli import output
+
     for message in messages:
-        warn(message)
+        output.warn(message)
     raise typer.Exit(EXIT_GATE)

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from ropectl.compare.cells import Cell, subject_cells
+from ropectl.compare.cells import Cell
+from ropectl.compare.factory import subject_cells
 from ropectl.compare.plan import Subject, make_plan
 from ropectl.errors import RopectlError
 from ropectl.evaluate.calibration import measure_speed
@@ -122,12 +123,10 @@ def _dtype(name: str, device: Any, model_config: Any) -> torch.dtype:
 
 def _memory(subject: Subject, cells: Sequence[Cell], model_config: Any, dtype: torch.dtype) -> dict[str, int]:
     """Bytes by part, for the cell that needs most."""
-    config, shape = subject.setup.config, Shape.of(subject.setup.source.config)
-    model = bare_model(model_config, dtype, "meta", config.trust_remote_code)
+    shape = Shape.of(subject.setup.source.config)
+    model = bare_model(model_config, dtype, "meta", subject.setup.config.trust_remote_code)
     size = dtype.itemsize
-    cached = [cell for cell in cells if cell.kind == "passkey" or config.prefill_chunk]
-    cache = max((cell.batch * cell.length for cell in cached), default=0)
-    window = max(cell.batch * min(cell.length, config.prefill_chunk or cell.length) for cell in cells)
+    cache, window = max(cell.cached for cell in cells), max(cell.window for cell in cells)
     # Of a layer: its input and the residual, queries, keys, values and their rotated copies, and the wide half of the MLP.
     width = 3 * shape.hidden + 2 * (shape.query_width + 2 * shape.key_width) + 3 * shape.intermediate
     return {

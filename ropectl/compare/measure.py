@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,17 +88,10 @@ class Bench:
             model = group.setup.model
             for cell in cells:
                 self.reporter.cell(cell.label, f"{cell.kind} {cell.length}", cell.cost.total / max(1, cell.tokens))
-                records.append(self.folder.write_cell(cell.settings, _outcome(cell, model, self.reporter.advance)))
+                started = time.perf_counter()
+                outcome = cell.outcome(model, self.reporter.advance)
+                outcome["seconds"] = round(time.perf_counter() - started, 3)
+                records.append(self.folder.write_cell(cell.settings, outcome))
             del model
             group.setup.release()
         return records
-
-
-def _outcome(cell: Cell, model: Any, progress: Callable[[int], None]) -> dict[str, Any]:
-    """Measures one cell; what goes wrong in it is its result, and the grid goes on."""
-    started = time.perf_counter()
-    try:
-        outcome: dict[str, Any] = {"result": cell.measure(model, progress)}
-    except Exception as error:  # whatever a model raises in one cell must not cost the others
-        outcome = {"error": {"type": type(error).__name__, "message": str(error)}}
-    return {**outcome, "seconds": round(time.perf_counter() - started, 3)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ropectl.compare.plan import Subject
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.passkey import summarize
+from ropectl.evaluate.passkey import by_length
 from ropectl.evaluate.reach import models_length, short_delta, uses_length
 from ropectl.records import MethodRow, PasskeyCell, PasskeyLength, PerplexityPoint, Reach, TrainingSummary
 from ropectl.rope.frequencies import reach_tokens
@@ -47,15 +47,12 @@ class Measured:
 
     @property
     def passkey(self) -> list[PasskeyLength]:
-        """Retrieval by length; a length counts only where all its cells were measured."""
+        """Retrieval by length; a length counts only where all of it was measured."""
         pairs = self._pairs("passkey")
-        failed = {length for cell, record in pairs if "result" not in record for length in cell.lengths}
-        found = [
-            PasskeyCell(**entry) for _, record in pairs if "result" in record for entry in record["result"]["cells"]
-        ]
-        lengths = sorted({entry.length for entry in found} - failed)
-        by_depth = sorted(found, key=lambda entry: entry.depth)
-        return [summarize([entry for entry in by_depth if entry.length == length]) for length in lengths]
+        found = [PasskeyCell(**entry) for _, record in pairs for entry in record.get("result", {}).get("cells", ())]
+        failed = [(cell, record["error"]["length"]) for cell, record in pairs if "error" in record]
+        missing = {length for cell, first in failed for length in cell.lengths if length >= first}
+        return by_length([entry for entry in found if entry.length not in missing])
 
     def row(self, baseline: Measured, config: CompareConfig) -> MethodRow:
         """Returns the row.
@@ -68,13 +65,13 @@ class Measured:
         comparable = self.subject.same_tokens
         base_at_trained = next((p for p in baseline.points("tail") if p.context_length == trained), None)
         prefix, tail, passkey = self.points("prefix"), self.points("tail"), self.passkey
-        complete = all("result" in record for _, record in self._pairs("passkey"))
+        complete = all("error" not in record for _, record in self._pairs("passkey"))
         reach = Reach(
             computes=self._computes(),
             models=models_length(tail, base_at_trained, config.tolerance) if comparable else None,
             uses=uses_length(passkey, config.uses_accuracy) if complete else None,
         )
-        failed = [(c, r["error"]["message"]) for c, r in zip(self.cells, self.records, strict=True) if "error" in r]
+        failed = [(c.kind, r["error"]) for c, r in zip(self.cells, self.records, strict=True) if "error" in r]
         return MethodRow(
             model=self.subject.name,
             method=str(self.method),
@@ -84,7 +81,7 @@ class Measured:
             reach=reach,
             short_delta=short_delta(prefix, baseline.points("prefix"), trained) if comparable else None,
             seconds=round(sum(record["seconds"] for record in self.records), 3),
-            errors=[*self.errors, *(f"{cell.kind} {cell.length}: {message}" for cell, message in failed)],
+            errors=[*self.errors, *(f"{kind} {e['length']}: {e['message']}" for kind, e in failed)],
             training=self.training,
         )
 

@@ -71,7 +71,7 @@ def compare_methods(
     config, reporter = config or CompareConfig(), reporter or SilentReporter()
     recipe = read_recipe(config)
     plan = make_plan(config, reporter)
-    from ropectl.compare.cells import subject_cells  # torch loads here, after every check that needs none
+    from ropectl.compare.factory import subject_cells  # torch loads here, after every check that needs none
     from ropectl.compare.measure import Bench
 
     cells = [subject_cells(plan, subject) for subject in plan.subjects]

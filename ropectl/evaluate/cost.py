@@ -77,7 +77,7 @@ class ForwardCost:
         """
         return Cost(2.0 * self.layers * tokens + float(self.attention) * tokens**2, 2.0 * self.head * scored)
 
-    def tree(self, tokens: int, trunk: int, trunks: int, scored: int) -> Cost:
+    def tree(self, tokens: int, trunk: int, trunks: float, scored: int) -> Cost:
         """Returns the cost of walking a prefix tree whose branches are short beside its trunks.
 
         Args:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ropectl.report.finetune import duration
-from ropectl.report.tables import plain_table
+from ropectl.report.layout import table_of
 
 
 def comparison_estimate_parts(record: Mapping[str, Any]) -> list[Table | Text]:
@@ -24,10 +24,10 @@ def comparison_estimate_parts(record: Mapping[str, Any]) -> list[Table | Text]:
 
 
 def _model(model: Mapping[str, Any]) -> list[Table | Text]:
-    table = plain_table(
+    table = table_of(
         f"{model['model']}, {len(model['methods'])} method{'s' if len(model['methods']) > 1 else ''}",
-        "measurement",
         ["cells", "tokens", "operations", "time, about"],
+        first="measurement",
     )
     seconds = model["time"].get("kinds", {})
     for kind in model["kinds"]:

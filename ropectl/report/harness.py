@@ -7,12 +7,12 @@ from typing import Any
 
 from rich.table import Table
 
-from ropectl.report.tables import plain_table
+from ropectl.report.layout import table_of
 
 
 def harness_parts(record: Mapping[str, Any]) -> list[Table]:
     """Returns the table of ``harness --run``: one line per task and metric."""
-    table = plain_table("lm-evaluation-harness", "task", ["metric", "value", "stderr", "examples"])
+    table = table_of("lm-evaluation-harness", ["metric", "value", "stderr", "examples"], first="task")
     for task, values in record["results"].items():
         counted = record.get("n-samples", {}).get(task, {}).get("effective", "n/a")
         for key, value in values.items():

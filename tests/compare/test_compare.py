@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from transformers import AutoModelForCausalLM, LlamaForCausalLM
 
-from ropectl.compare import cells
+from ropectl.compare import factory
 from ropectl.compare.run import compare_methods
 from ropectl.evaluate import setup
-from ropectl.evaluate.api import evaluate_passkey, evaluate_perplexity
+from ropectl.evaluate.api import evaluate_perplexity
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
+from ropectl.evaluate.passkey_api import evaluate_passkey
 from ropectl.evaluate.reporter import SilentReporter
 from ropectl.rope.registry import all_methods
 
@@ -108,7 +109,7 @@ def test_a_second_run_measures_nothing_and_says_the_same(
 def test_an_interrupted_run_continues(config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = compare_methods(config, tmp_path / "whole").record
     calls = []
-    original = cells.measure_passkey
+    original = factory.measure_trees
 
     def killed(*args: Any, **kwargs: Any) -> Any:
         calls.append(1)
@@ -116,7 +117,7 @@ def test_an_interrupted_run_continues(config: CompareConfig, tmp_path: Path, mon
             raise KeyboardInterrupt
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(cells, "measure_passkey", killed)
+    monkeypatch.setattr(factory, "measure_trees", killed)
     with pytest.raises(KeyboardInterrupt):
         compare_methods(config, tmp_path / "run")
     assert not (tmp_path / "run" / "comparison.json").exists()
@@ -160,19 +161,23 @@ def test_other_weights_are_another_model(config: CompareConfig, tmp_path: Path) 
 def test_a_failing_cell_is_its_own_result(
     config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
-    original = cells.measure_passkey
+    original = factory.measure_trees
 
-    def failing(model: Any, method: Any, geometry: Any, builder: Any, length: int, *args: Any, **kwargs: Any) -> Any:
-        if method.name == "pi" and length == 512:
+    def failing(
+        model: Any, method: Any, geometry: Any, builder: Any, trees: Sequence[Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        if method.name == "pi" and any(length == 512 for tree in trees for length, _ in tree.points):
             raise failure
-        return original(model, method, geometry, builder, length, *args, **kwargs)
+        return original(model, method, geometry, builder, trees, *args, **kwargs)
 
     with monkeypatch.context() as context:
-        context.setattr(cells, "measure_passkey", failing)
+        context.setattr(factory, "measure_trees", failing)
         comparison = compare_methods(config, tmp_path / "run")
     assert comparison.num_failed == 1
     rows = {row["method"]: row for row in comparison.record["rows"]}
     assert rows["pi:factor=4"]["errors"] == ["passkey 512: out of memory"]
+    assert [entry["length"] for entry in rows["pi:factor=4"]["passkey"]] == [128, 200], "what fits is measured"
+    assert rows["pi:factor=4"]["reach"]["uses"] is None
     assert len(rows["yarn:factor=4"]["passkey"]) == 3
     again = compare_methods(config, tmp_path / "run")
     assert again.num_failed == 1 and without_times(again.record) == without_times(comparison.record), "it is kept"

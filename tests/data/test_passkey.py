@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ropectl.data.passkey import TASK, PasskeyPromptBuilder
+from ropectl.data.passkey import PasskeyPromptBuilder
+from ropectl.data.passkey_wording import TASK
 from ropectl.errors import ConfigError
 
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -55,7 +56,7 @@ def test_depth_runs_from_the_task_to_the_question(builder: PasskeyPromptBuilder,
 def test_same_position_means_same_prompt_up_to_the_shorter_end(builder: PasskeyPromptBuilder) -> None:
     short, long = builder.build(1024, 0.5, trial=1), builder.build(2048, 0.25, trial=1)
     assert short.needle_position == long.needle_position == 512 and short.key == long.key
-    question = 1024 - (len(short.input_ids) - short.answer_start) - len(builder._question)
+    question = 1024 - (len(short.input_ids) - short.answer_start) - len(builder._words.question)
     assert short.input_ids[:question] == long.input_ids[:question]
 
 

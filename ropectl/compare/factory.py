@@ -1,0 +1,206 @@
+"""Makes the cells of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from ropectl.compare.cells import Cell, Measure
+from ropectl.compare.plan import Plan, Subject
+from ropectl.data.passkey import PasskeyPromptBuilder
+from ropectl.data.tokens import DocumentSet
+from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.cost import Cost, ForwardCost
+from ropectl.evaluate.passkey import measure_trees
+from ropectl.evaluate.passkey_plan import PasskeyTree, count_tokens, plan_passkey, walks
+from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, num_tail_targets, plan_passes
+from ropectl.evaluate.progress import Progress
+from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.walk import MAX_BATCH_TOKENS
+from ropectl.hf.fingerprint import model_fingerprint
+from ropectl.hf.geometry import RopeDescription
+from ropectl.hf.loading import resolve_device
+from ropectl.records import PasskeyCell, PerplexityPoint
+from ropectl.rope.method import ScalingMethod
+from ropectl.runs import package_versions
+
+#: A record is used again only under the same versions of these.
+DECIDING_PACKAGES = ("ropectl", "torch", "transformers", "tokenizers")
+
+#: A walk of more tokens is measured needle position by needle position, so that an interruption loses less of it.
+MAX_WALK_TOKENS = 2**20
+
+#: Tokens of an answer, for what it costs to read them: a nominal number that decides no result.
+NOMINAL_ANSWER = 5
+
+
+@dataclass(frozen=True)
+class CellFactory:
+    """Makes the cells of one model of a comparison.
+
+    Attributes:
+        config: What was asked for.
+        rope: What the model was trained with, and how it is scaled already.
+        documents: The scored documents.
+        builder: Builds the passkey prompts.
+        lengths: Context lengths [tokens].
+        forward: What a pass costs.
+        common: Settings that every cell shares: model, dtype, device, versions.
+    """
+
+    config: CompareConfig
+    rope: RopeDescription
+    documents: DocumentSet
+    builder: PasskeyPromptBuilder
+    lengths: list[int]
+    forward: ForwardCost
+    common: Mapping[str, Any]
+
+    @property
+    def num_targets(self) -> int:
+        """K of protocol ``tail``."""
+        return num_tail_targets(self.lengths)
+
+    def cells(self, method: ScalingMethod) -> list[Cell]:
+        """Returns the cells of one method."""
+        passkey = self._passkeys(method) if self.config.passkey else []
+        return [self._prefix(method), self._tail(method), *passkey]
+
+    def _prefix(self, method: ScalingMethod) -> Cell:
+        def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PerplexityPoint]:
+            return measure_perplexity(
+                model, method, self.rope.geometry, self.documents, list(lengths),
+                **self._passes(method), batch_size=self.config.batch_size, progress=progress,
+            )  # fmt: skip
+
+        windows = [(plan.window, plan.window - 1) for plan in plan_passes(method, self._possible)]
+        return self._text_cell(method, "prefix", self._text_settings, windows, measure)
+
+    def _tail(self, method: ScalingMethod) -> Cell:
+        def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PerplexityPoint]:
+            return measure_tail(
+                model, method, self.rope.geometry, self.documents, list(lengths), self.num_targets,
+                **self._passes(method), batch_size=self.config.batch_size, progress=progress,
+            )  # fmt: skip
+
+        settings = {**self._text_settings, "num_targets": self.num_targets}
+        windows = [(length, self.num_targets) for length in self._possible]
+        return self._text_cell(method, "tail", settings, windows, measure)
+
+    def _passkeys(self, method: ScalingMethod) -> list[Cell]:
+        """One cell for each walk, for prompts of all lengths share their beginnings; very long walks in pieces."""
+        depths, trials = self.config.depth_values(), self.config.trials
+        cells: list[Cell] = []
+        for walk in walks(plan_passkey(method, self.builder, self.lengths, depths, trials)):
+            tokens = count_tokens(self.builder, walk, trials)
+            pieces = [walk] if tokens <= MAX_WALK_TOKENS else [[tree] for tree in walk]
+            cells.extend(self._passkey(method, trees) for trees in pieces)
+        return cells
+
+    def _passkey(self, method: ScalingMethod, trees: Sequence[PasskeyTree]) -> Cell:
+        config = self.config
+
+        def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PasskeyCell]:
+            chosen = [replace(t, points=tuple(point for point in t.points if point[0] in lengths)) for t in trees]
+            return measure_trees(
+                model, method, self.rope.geometry, self.builder, [tree for tree in chosen if tree.points],
+                config.trials, **self._passes(method), progress=progress,
+            )  # fmt: skip
+
+        points = [point for tree in trees for point in tree.points]
+        settings = {
+            "points": points,
+            "trials": config.trials,
+            "distractors": config.distractors,
+            "prompts_sha256": self.builder.fingerprint_points(points, 1),
+            "seed": config.seed,
+        }
+        lengths = sorted({length for length, _ in points})
+        tokens = count_tokens(self.builder, trees, config.trials)
+        trunks = tokens / max(lengths)  # as many of the longest as there are tokens: the most that attention can cost
+        cost = self.forward.tree(tokens, max(lengths), trunks, NOMINAL_ANSWER * config.trials * len(points))
+        memory = MAX_BATCH_TOKENS, max(MAX_BATCH_TOKENS, *lengths)
+        return self._cell(method, "passkey", lengths, settings, tokens, cost, memory, measure)
+
+    def _passes(self, method: ScalingMethod) -> dict[str, Any]:
+        return {
+            "layers": self.rope.layer_type,
+            "capacity": self.rope.capacity(method),
+            "prefill_chunk": self.config.prefill_chunk,
+        }
+
+    @property
+    def _possible(self) -> list[int]:
+        return [length for length in self.lengths if length <= self.documents.length]
+
+    @cached_property
+    def _text_settings(self) -> dict[str, Any]:
+        return {
+            "text": self.config.text,
+            "lengths": self.lengths,
+            "documents": [document.name for document in self.documents.documents],
+            "tokens_sha256": self.documents.fingerprint(),
+            "batch_size": self.config.batch_size,
+        }
+
+    def _text_cell(
+        self,
+        method: ScalingMethod,
+        kind: str,
+        settings: Mapping[str, Any],
+        windows: list[tuple[int, int]],
+        measure: Measure,
+    ) -> Cell:
+        """A cell over all documents; ``windows`` are the tokens and scored tokens of each one's passes."""
+        count = len(self.documents.documents)
+        tokens = sum(window for window, _ in windows) * count
+        cost = sum((self.forward.window(*window) for window in windows), Cost()) * count
+        rows, longest, chunk = min(self.config.batch_size, count), max(self.lengths), self.config.prefill_chunk
+        memory = (rows * longest, 0) if chunk is None else (rows * min(chunk, longest), rows * longest)
+        return self._cell(method, kind, self.lengths, settings, tokens, cost, memory, measure)
+
+    def _cell(
+        self,
+        method: ScalingMethod,
+        kind: str,
+        lengths: Sequence[int],
+        settings: Mapping[str, Any],
+        tokens: int,
+        cost: Cost,
+        memory: tuple[int, int],
+        measure: Measure,
+    ) -> Cell:
+        full = {**self.common, "kind": kind, "method": str(method), **settings}
+        return Cell(str(method), kind, lengths, full, tokens, cost, *memory, measure)
+
+
+def subject_cells(plan: Plan, subject: Subject) -> dict[ScalingMethod, list[Cell]]:
+    """Returns the cells of one model, by method and in order."""
+    source = subject.setup.source
+    factory = CellFactory(
+        plan.config, source.rope, subject.documents, subject.builder, plan.lengths,
+        ForwardCost.of(source.config), _common_settings(subject.setup),
+    )  # fmt: skip
+    return {method: factory.cells(method) for method in subject.methods}
+
+
+def _common_settings(setup: Setup) -> dict[str, Any]:
+    config, source = setup.config, setup.source
+    device = resolve_device(config.device)
+    versions = {name: value for name, value in package_versions().items() if name in DECIDING_PACKAGES}
+    return {
+        "model": config.model,
+        "model_fingerprint": model_fingerprint(source),
+        "revision": config.revision,
+        "geometry": source.rope.geometry.to_json(),
+        "layers": source.rope.layer_type,
+        "dtype": config.dtype,
+        "device": device.type,
+        "attention": config.attention,
+        "trust_remote_code": config.trust_remote_code,
+        "bos_token_id": setup.bos_token_id,
+        "prefill_chunk": config.prefill_chunk,
+        "versions": versions,
+    }

@@ -1,0 +1,53 @@
+"""What can still be measured when a whole measurement fails: the lengths below the one that is too much."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+
+class PartialFailureError(Exception):
+    """A measurement failed at one length; those below it are done.
+
+    Attributes:
+        found: What the shorter lengths gave.
+        length: Where it failed [tokens].
+        cause: Why.
+    """
+
+    def __init__(self, found: list[Any], length: int, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.found, self.length, self.cause = found, length, cause
+
+
+def by_length(measure: Callable[[Sequence[int]], list[Any]], lengths: Sequence[int]) -> list[Any]:
+    """Returns what ``measure`` finds at all lengths at once; where that fails, at one after the other.
+
+    A length that needs too much memory must not cost those that do not.
+
+    Args:
+        measure: Returns records at some lengths.
+        lengths: All of them.
+
+    Raises:
+        PartialFailureError: If one fails by itself too; longer ones are not tried.
+    """
+    ordered = sorted(lengths)
+    try:
+        return measure(ordered)
+    except Exception as error:  # whatever a model raises
+        if len(ordered) == 1:
+            raise PartialFailureError([], ordered[0], error) from None
+    found: list[Any] = []
+    for length in ordered:
+        gc.collect()
+        if torch.accelerator.is_available():
+            torch.accelerator.empty_cache()
+        try:
+            found += measure([length])
+        except Exception as error:
+            raise PartialFailureError(found, length, error) from None
+    return found
