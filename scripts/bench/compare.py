@@ -1,0 +1,149 @@
+"""Where the time and the memory of a comparison go, on a model of SmolLM2-135M's size with random weights.
+
+Time: the share of a whole comparison's wall time, loading and tokenizing included, that is spent inside forward passes
+(decoder and output head). Memory: the peak resident set of scoring one long document and one grid of passkeys, above
+what the weights and the key-value cache take. Each part runs in a process of its own.
+
+    python scripts/bench/compare.py [--length 16384] [--threads 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+from ropectl.builtin import TINY_MODEL_DIR
+from ropectl.compare.run import compare_methods
+from ropectl.data.tokens import DocumentSet, TokenizedDocument
+from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.perplexity import measure_perplexity
+from ropectl.hf.geometry import describe_rope
+from ropectl.rope.registry import parse_method
+
+TRAINED, CHUNK = 512, 2048
+
+
+def make_model(length: int = TRAINED) -> LlamaForCausalLM:
+    """A Llama of SmolLM2-135M's size."""
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=49_152, hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
+        num_key_value_heads=3, max_position_embeddings=length, tie_word_embeddings=True, bos_token_id=0,
+        eos_token_id=None,
+    )  # fmt: skip
+    return LlamaForCausalLM(config).eval()
+
+
+def time_share() -> dict[str, Any]:
+    """Seconds of a comparison of three methods at twice the trained length, and those inside forward passes."""
+    inside, started = [0.0], []
+
+    def enter(module: Any, arguments: Any) -> None:
+        started.append(time.perf_counter())
+
+    def leave(module: Any, arguments: Any, output: Any) -> None:
+        inside[0] += time.perf_counter() - started.pop()
+
+    with tempfile.TemporaryDirectory() as folder:
+        make_model().save_pretrained(folder)
+        AutoTokenizer.from_pretrained(TINY_MODEL_DIR).save_pretrained(folder)
+        from ropectl.evaluate import setup
+
+        load = setup.load_model
+
+        def watched(*arguments: Any) -> Any:
+            model = load(*arguments)
+            for module in (model.get_decoder(), model.get_output_embeddings()):
+                module.register_forward_pre_hook(enter)
+                module.register_forward_hook(leave)
+            return model
+
+        setup.load_model = watched
+        config = CompareConfig(
+            model=folder, methods=("pi", "dynamic-ntk"), factor=2, lengths=(512, 1024), documents=2, trials=2, depths=3
+        )
+        began = time.perf_counter()
+        record = compare_methods(config, Path(folder) / "run").record
+        total = time.perf_counter() - began
+    kinds = {"prefix", "tail", "passkey"}
+    assert {cell["kind"] for cell in record["manifest"]["cells"]} == kinds and not any(
+        r["errors"] for r in record["rows"]
+    )
+    return {"total": total, "inside": inside[0]}
+
+
+def peak_memory(length: int, chunk: int | None) -> dict[str, Any]:
+    """MiB of scoring one document above weights and cache."""
+    model = make_model(length)
+    ids = torch.randint(0, 49_152, (length,)).tolist()
+    documents = DocumentSet([TokenizedDocument("random", ids)], length, 1, length, None)
+    measure_perplexity(
+        model,
+        parse_method("none"),
+        describe_rope(model.config.to_dict()).geometry,
+        DocumentSet([TokenizedDocument("short", ids[:64])], 64, 1, 64, None),
+        [64],
+    )  # what torch sets up once
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    [point] = measure_perplexity(
+        model, parse_method("yarn:factor=2"), describe_rope(model.config.to_dict()).geometry, documents, [length],
+        prefill_chunk=chunk,
+    )  # fmt: skip
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    config = model.config
+    width = config.num_key_value_heads * config.head_dim
+    cache = 2 * config.num_hidden_layers * width * length * 4 / 2**20 if chunk else 0.0
+    return {"above_weights": peak - before, "cache": cache, "nll": point.nll_sum / point.num_tokens}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--length", type=int, default=16_384)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--part", choices=["time", "whole", "chunks"], help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    if arguments.part:
+        chunk = CHUNK if arguments.part == "chunks" else None
+        found = time_share() if arguments.part == "time" else peak_memory(arguments.length, chunk)
+        print(json.dumps(found))
+        return
+    results = {}
+    for part in ("time", "whole", "chunks"):
+        command = [
+            sys.executable,
+            __file__,
+            "--part",
+            part,
+            "--length",
+            str(arguments.length),
+            "--threads",
+            str(arguments.threads),
+        ]
+        results[part] = json.loads(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+        )
+    share = results["time"]["inside"] / results["time"]["total"]
+    print(f"time: {share:.1%} of {results['time']['total']:.1f} s inside forward passes")
+    whole, chunks = results["whole"], results["chunks"]
+    assert abs(whole["nll"] - chunks["nll"]) < 1e-4 * whole["nll"], "both ways give the same loss"
+    print(f"memory, {arguments.length} tokens in one pass: {whole['above_weights']:.0f} MiB above the weights")
+    rest = chunks["above_weights"] - chunks["cache"]
+    print(
+        f"memory, {arguments.length} tokens in chunks of {CHUNK}: {rest:.0f} MiB above weights and cache "
+        f"(cache {chunks['cache']:.0f} MiB)"
+    )
+
+
+if __name__ == "__main__":
+    main()
