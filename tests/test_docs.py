@@ -47,6 +47,9 @@ def test_readme_commands_are_accepted(
     shutil.copytree(TINY_MODEL_DIR, tmp_path / "my-model")
     if arguments[0] != "patch":
         (tmp_path / "my-model" / "model.safetensors").unlink()
+    if arguments[0] == "compare-methods":
+        for name in ("my-model-yarn4", "my-model-tuned"):
+            shutil.copytree(tmp_path / "my-model", tmp_path / name)
     write_loadable(tmp_path / "model.gguf", "llama", {}, {})
     (tmp_path / "books").mkdir()
     (tmp_path / "books" / "a.txt").write_text("A long story. " * 20_000)
