@@ -10,6 +10,7 @@ from typing import Any
 from ropectl.compare.plan import Plan
 from ropectl.compare.recipe import Recipe
 from ropectl.compare.rows import Measured, method_rows
+from ropectl.compare.verdict import comparison_verdict
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.reach import pick_method
 from ropectl.evaluate.reporter import Reporter
@@ -44,6 +45,8 @@ def comparison_document(
         "lengths": plan.lengths,
         "rows": [to_json(row) for row in rows],
         "pick": to_json(pick) if pick else None,
+        "verdict": comparison_verdict(rows, pick, plan.target_length),
+        "same_tokens": all(subject.same_tokens for subject in plan.subjects),
         "manifest": {
             "command": command_line(),
             "config": config.model_dump(mode="json"),

@@ -89,6 +89,7 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
         if pick.get("model", record.get("model")) != record.get("model"):
             name = f"{short_model(pick['model'])} ({name})"
         parts.append(Text(f"Pick: {name} ({'; '.join(pick['reasons'])})."))
+    parts.extend(Text(sentence) for sentence in record.get("verdict", ()))
     return parts
 
 
