@@ -28,6 +28,7 @@ from ropectl.hf.out_of_memory import is_out_of_memory
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
+EXIT_GATE_FAILED = 3  # all was measured, and a limit that was asked for is not kept
 EXIT_OF_SIGNAL = 128  # plus its number: 130 for Ctrl-C, 143 for a polite kill
 EXIT_BROKEN_PIPE = 141  # as a program that SIGPIPE ended
 
@@ -77,7 +78,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def main() -> None:
-    """Runs the command line and exits: 0 done, 1 failed, 2 bad input, 130 interrupted, 143 terminated."""
+    """Runs the command line and exits: 0 done, 1 failed, 2 bad input, 3 over a limit, 130 interrupted, 143 terminated."""
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (closed by the caller: >&-)

@@ -182,16 +182,6 @@ def _value(entries: Sequence[Mapping[str, Any]], length: int, key: str, value: s
     return None if entry is None else entry[value]
 
 
-def perplexity_parts(record: Mapping[str, Any]) -> list[Table | Text]:
-    """Returns the table of ``eval-perplexity``."""
-    table = _table(f"Perplexity, protocol {record['protocol']}", ["perplexity", "tokens", "documents"])
-    table.columns[0].header = "context"
-    for point in record["points"]:
-        text = perplexity_text(point["perplexity"]) + (BEYOND_MARK if point["beyond_capacity"] else "")
-        table.add_row(str(point["context_length"]), text, str(point["num_tokens"]), str(point["num_documents"]))
-    return [table, *_legend(point["beyond_capacity"] for point in record["points"])]
-
-
 def passkey_parts(record: Mapping[str, Any]) -> list[Table | Text]:
     """Returns the tables of ``eval-passkey``: correct answers by depth and length, intervals by length."""
     results = record["lengths"]
