@@ -5,6 +5,7 @@ Legend: D documents, C candidates of each (the tokens with at least K before the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,8 @@ import torch
 from torch import Tensor
 
 from ropectl.evaluate.perplexity import scored_windows
-from ropectl.evaluate.protocols.key_tokens import MIN_GAIN, MIN_LOGPROB, long_pass, short_context, short_pass
+from ropectl.evaluate.protocols.key_tokens import MIN_GAIN, MIN_LOGPROB, short_context, short_passes
+from ropectl.evaluate.protocols.prefix import passes as prefix_passes
 from ropectl.evaluate.protocols.protocol import Options, Pass, Request
 from ropectl.evaluate.tally import missing_point, summarize
 from ropectl.records import PerplexityPoint
@@ -26,11 +28,7 @@ def choose_key_tokens(model: Any, request: Request, options: Options) -> dict[in
         request: Its method, the documents and the lengths.
         options: How passes are run.
     """
-    chosen = {}
-    for length in request.possible:
-        long = _candidate_nll(model, request, length, long_pass(request, length), options)
-        chosen[length] = _key_mask(model, request, length, long, options)
-    return chosen
+    return _key_masks(model, request, _candidate_nll(model, request, prefix_passes(request), options), options)
 
 
 def measure_key_tokens(model: Any, request: Request, options: Options) -> list[PerplexityPoint]:
@@ -41,15 +39,14 @@ def measure_key_tokens(model: Any, request: Request, options: Options) -> list[P
         request: What is measured.
         options: How passes are run.
     """
-    points = []
-    for length in request.lengths:
-        if length not in request.possible:
-            points.append(missing_point(length, options.beyond(length)))
-            continue
-        long = _candidate_nll(model, request, length, long_pass(request, length), options)
-        keys = request.keys[length] if request.keys is not None else _key_mask(model, request, length, long, options)
-        points.append(_point(request, length, long, keys, options))
-    return points
+    long = _candidate_nll(model, request, prefix_passes(request), options)
+    keys = request.keys if request.keys is not None else _key_masks(model, request, long, options)
+    return [
+        _point(request, length, long[length], keys[length], options)
+        if length in long
+        else missing_point(length, options.beyond(length))
+        for length in request.lengths
+    ]
 
 
 def _point(request: Request, length: int, long: Tensor, keys: Tensor, options: Options) -> PerplexityPoint:
@@ -64,18 +61,22 @@ def _point(request: Request, length: int, long: Tensor, keys: Tensor, options: O
     )
 
 
-def _key_mask(model: Any, request: Request, length: int, long: Tensor, options: Options) -> Tensor:
-    short = _candidate_nll(model, request, length, short_pass(request, length), options)
-    return (short - long > MIN_GAIN) & (-long > MIN_LOGPROB)
+def _key_masks(model: Any, request: Request, long: dict[int, Tensor], options: Options) -> dict[int, Tensor]:
+    short = _candidate_nll(model, request, short_passes(request), options)
+    return {n: (short[n] - long[n] > MIN_GAIN) & (-long[n] > MIN_LOGPROB) for n in long}
 
 
-def _candidate_nll(model: Any, request: Request, length: int, one: Pass, options: Options) -> Tensor:
-    """(D, C) float64 [nats]; windows come in any order and know their place."""
-    first = short_context(request, length)
-    losses = torch.empty(len(request.documents.documents), length - first, dtype=torch.float64)
-    num_scored = 0
-    for window, nll in scored_windows(model, request, one, options):
-        losses[window.document, window.stop - window.num_scored - first : window.stop - first] = nll
-        num_scored += len(nll)
-    assert num_scored == losses.numel(), "every candidate is scored once"
-    return losses
+def _candidate_nll(model: Any, request: Request, passes: Sequence[Pass], options: Options) -> dict[int, Tensor]:
+    """Losses of the candidates by length, (D, C) float64 [nats]; windows come in any order and know their place."""
+    found = {}
+    for one in passes:
+        losses = torch.zeros(len(request.documents.documents), max(one.lengths), dtype=torch.float64)
+        scored = torch.zeros_like(losses, dtype=torch.bool)
+        for window, nll in scored_windows(model, request, one, options):
+            place = slice(window.stop - window.num_scored, window.stop)
+            losses[window.document, place], scored[window.document, place] = nll, True
+        for length in one.lengths:
+            candidates = slice(short_context(request, length), length)
+            assert bool(scored[:, candidates].all())
+            found[length] = losses[:, candidates]
+    return found

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from ropectl.errors import ConfigError
-from ropectl.evaluate.protocols.prefix import prefix_windows
+from ropectl.evaluate.protocols.prefix import passes as prefix_passes
 from ropectl.evaluate.protocols.protocol import Options, Pass, Protocol, Request, Window
 from ropectl.records import PerplexityPoint
 
@@ -34,43 +34,36 @@ def short_context(request: Request, length: int) -> int:
     return min(request.trained_length, length // 2)
 
 
-def short_length(request: Request, length: int) -> int:
-    """Returns the tokens of a short window."""
+def _block(request: Request, length: int) -> int:
+    """Tokens scored in a short window."""
     context = short_context(request, length)
-    return min(length, context + max(1, context // SHORT_WINDOW_SHARE))
+    return min(length - context, max(1, context // SHORT_WINDOW_SHARE))
 
 
 def _short_windows(request: Request, length: int) -> Iterator[Window]:
     """The candidates of each document in order, each once."""
     has_bos = request.documents.bos_token_id is not None
-    context, size = short_context(request, length), short_length(request, length)
+    context, block = short_context(request, length), _block(request, length)
     for index in range(len(request.documents.documents)):
-        for first in range(context, length, size - context):
-            stop = min(first + size - context, length)
-            start = first - context
+        for first in range(context, length, block):
+            start, stop = first - context, min(first + block, length)
             yield Window(index, start + has_bos if start else 0, stop, stop - first)
 
 
-def _long_windows(request: Request, length: int) -> Iterator[Window]:
-    context = short_context(request, length)
-    for window in prefix_windows(request, length):
-        yield Window(window.document, window.start, window.stop, length - context)
-
-
-def long_pass(request: Request, length: int) -> Pass:
-    """Returns the pass that scores the candidates given N tokens."""
-    return Pass(length, (length,), partial(_long_windows, request, length))
-
-
-def short_pass(request: Request, length: int) -> Pass:
-    """Returns the pass that scores the candidates given K tokens."""
-    return Pass(short_length(request, length), (length,), partial(_short_windows, request, length))
+def short_passes(request: Request) -> list[Pass]:
+    """Returns the passes that score the candidates given K tokens; lengths with the same short windows share them."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for length in sorted(set(request.possible)):
+        groups.setdefault((short_context(request, length), _block(request, length)), []).append(length)
+    return [
+        Pass(context + block, tuple(lengths), partial(_short_windows, request, lengths[-1]))
+        for (context, block), lengths in groups.items()
+    ]
 
 
 def passes(request: Request) -> list[Pass]:
-    """Returns a pass per length, and one in short windows where the measured model chooses."""
-    long = [long_pass(request, length) for length in request.possible]
-    return long if request.keys is not None else [*long, *(short_pass(request, n) for n in request.possible)]
+    """Returns the passes of protocol ``prefix``, and those in short windows where the measured model chooses."""
+    return prefix_passes(request) + (short_passes(request) if request.keys is None else [])
 
 
 def check(request: Request) -> None:

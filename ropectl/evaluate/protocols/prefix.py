@@ -13,7 +13,7 @@ from functools import partial
 from ropectl.evaluate.protocols.protocol import Pass, Protocol, Request, Window
 
 
-def prefix_windows(request: Request, length: int) -> Iterator[Window]:
+def _windows(request: Request, length: int) -> Iterator[Window]:
     """Yields one window a document."""
     for index in range(len(request.documents.documents)):
         yield Window(index, 0, length, length - 1)
@@ -23,7 +23,7 @@ def passes(request: Request) -> list[Pass]:
     """Returns the fewest passes that give exact numbers for all lengths."""
     ordered = sorted(set(request.possible))
     groups = [(length,) for length in ordered] if request.method.depends_on_seq_len else [tuple(ordered)]
-    return [Pass(group[-1], group, partial(prefix_windows, request, group[-1])) for group in groups if group]
+    return [Pass(group[-1], group, partial(_windows, request, group[-1])) for group in groups if group]
 
 
 PREFIX = Protocol("prefix", "the first N tokens of each document, all scored", passes, by_position=True)
