@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ropectl.data.byte_counts import (
@@ -137,8 +137,9 @@ def select_documents(
         open_lengths = [length for length in wanted if len(ids) >= length and len(by_length[length]) < limit]
         if open_lengths:
             counter = _byte_count(document, tokenizer, ids, offsets, head, min(len(ids), most))
+            kept = TokenizedDocument(document.name, ids[:document_tokens], counter)
         for length in open_lengths:
-            by_length[length].append(TokenizedDocument(document.name, ids[: document_tokens or length], counter))
+            by_length[length].append(kept if document_tokens else replace(kept, input_ids=ids[:length]))
         if len(by_length[wanted[0]]) == limit:
             break
     for length in wanted:

@@ -27,7 +27,7 @@ def perplexity_parts(record: Mapping[str, Any]) -> list[Part]:
         parts.append(_key_table(points))
     if any(point["gain_over_trained"] is not None for point in points):
         parts.append(_gain_table(points, record["geometry"]["original_max_position_embeddings"]))
-    parts.extend(_position_table(point) for point in points[-1:] if point["positions"])
+    parts.extend([_position_table(point) for point in points if point["positions"]][-1:])
     parts.extend(Text(sentence) for sentence in record["verdict"])
     return parts
 

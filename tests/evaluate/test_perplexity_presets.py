@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
+from typing import Any
 
 import pytest
 import torch
 from transformers import LlamaForCausalLM
 
+from ropectl.data.sources import open_source
 from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import PerplexityConfig
+from ropectl.evaluate.perplexity_api import evaluate_perplexity
 from ropectl.evaluate.presets import PRESETS, apply_preset
 from ropectl.evaluate.protocols import PROTOCOLS
 from ropectl.evaluate.protocols.protocol import Options, Request
+from ropectl.evaluate.setup import Setup
 from ropectl.hf.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
@@ -69,6 +74,20 @@ def test_yarn_is_the_script_of_its_authors(
         assert point.window_mean_perplexity == pytest.approx(exp_of_mean(losses), rel=AUTHORS_SCRIPT)
         assert point.perplexity == pytest.approx(point.window_mean_perplexity, rel=1e-9), "windows of equal size"
         assert point.num_windows == 5
+
+
+def test_yarn_from_text_to_number(tokenizer: Any) -> None:
+    """The whole command on the built-in model: the script's own tokenizing, of the documents that have enough tokens."""
+    setup = Setup.of(PerplexityConfig(device="cpu"))
+    record = evaluate_perplexity(
+        PerplexityConfig(preset="yarn", documents=3, lengths=(100, 700), method="ntk:factor=2", device="cpu")
+    )
+    rows = (tokenizer(d.text, add_special_tokens=False)["input_ids"] for d in open_source("builtin:stdlib"))
+    texts = list(islice((row for row in rows if len(row) >= 699), 3))
+    with apply_rope(setup.model, parse_method("ntk:factor=2"), geometry=setup.geometry):
+        for point in record["points"]:
+            losses = [mean_loss(setup.model, [0, *text[: point["context_length"] - 1]]) for text in texts]
+            assert point["window_mean_perplexity"] == pytest.approx(exp_of_mean(losses), rel=AUTHORS_SCRIPT)
 
 
 def test_moving_windows_are_the_script_without_its_flag(
