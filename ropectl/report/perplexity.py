@@ -33,7 +33,12 @@ def perplexity_parts(record: Mapping[str, Any]) -> list[Part]:
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="bold")
+    form: dict[str, Any] = {
+        "box": box.SIMPLE_HEAD,
+        "pad_edge": False,
+        "padding": (0, 1, 0, 0),
+    }  # six columns of any number fit
+    table = Table(title=Text(title), title_justify="left", title_style="bold", **form)
     for column in columns:
         table.add_column(column, justify="right" if table.columns else "left", no_wrap=True)
     return table
