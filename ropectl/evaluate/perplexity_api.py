@@ -131,11 +131,8 @@ def _plan(config: PerplexityConfig) -> tuple[_Plan, list[str]]:
     key_setup = _key_setup(config, setup)
     documents = setup.documents(lengths, document_tokens)
     notes.extend(missing_lengths_notes(documents, lengths, config.text))
-    if protocol.name == "key-tokens" and key_setup is None:
-        notes.append(
-            "The measured model chooses its own key tokens, each of which then has a loss below 2 nats: their share says "
-            "how much it draws from afar, their perplexity little. For one that compares models: --key-model MODEL"
-        )
+    if protocol.name == "key-tokens":
+        notes.extend(_key_notes(key_setup, lengths))
     return _Plan(config, setup, protocol, replace(request, documents=documents), key_setup), notes
 
 
@@ -167,6 +164,21 @@ def _key_setup(config: PerplexityConfig, setup: Setup) -> Setup | None:
             "Name a model of the same family.",
         )
     return key_setup
+
+
+def _key_notes(key_setup: Setup | None, lengths: Sequence[int]) -> list[str]:
+    if key_setup is None:
+        return [
+            "The measured model chooses its own key tokens, each of which then has a loss below 2 nats: their share says "
+            "how much it draws from afar, their perplexity little. For one that compares models: --key-model MODEL"
+        ]
+    limit = key_setup.source.rope.capacity(key_setup.method(None))
+    if limit is None or limit >= max(lengths):
+        return []
+    return [
+        f"{key_setup.source.name} chooses key tokens beyond the {limit} tokens that it is made for: what it finds there "
+        "says little. A model with a longer context chooses better."
+    ]
 
 
 def _chosen_by(plan: _Plan, key_setup: Setup, reporter: Reporter) -> dict[int, Any]:

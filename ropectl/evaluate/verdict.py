@@ -45,7 +45,7 @@ def perplexity_verdict(
     if delta is not None:
         change = f"{delta:+.1%}" if abs(delta) >= 5e-4 else "no change"
         sentences.append(
-            f"Up to the trained length of {trained} tokens, against the unscaled model: {change} at worst."
+            f"Perplexity up to the trained length ({trained} tokens) against the unscaled model: {change} at worst."
         )
     return {"reach": {"models": models}, "short_delta": delta, "verdict": sentences}
 
