@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ropectl.checkpoint.api import patch_checkpoint
     from ropectl.compare.run import compare_methods
-    from ropectl.evaluate.api import evaluate_perplexity
     from ropectl.evaluate.loaded import load_patched
     from ropectl.evaluate.passkey_api import evaluate_passkey
+    from ropectl.evaluate.perplexity_api import evaluate_perplexity
     from ropectl.hf.patch import apply_rope
     from ropectl.rope.registry import parse_method
     from ropectl.train.api import finetune
@@ -22,7 +22,7 @@ _PLACES = {
     "apply_rope": "ropectl.hf.patch",
     "compare_methods": "ropectl.compare.run",
     "evaluate_passkey": "ropectl.evaluate.passkey_api",
-    "evaluate_perplexity": "ropectl.evaluate.api",
+    "evaluate_perplexity": "ropectl.evaluate.perplexity_api",
     "finetune": "ropectl.train.api",
     "load_patched": "ropectl.evaluate.loaded",
     "parse_method": "ropectl.rope.registry",

@@ -18,17 +18,52 @@ MIN_TRIALS = 20
 
 
 @dataclass(frozen=True)
+class PositionBin:
+    """Losses of the targets at some positions of the window.
+
+    Attributes:
+        start: First position, counted from 0.
+        end: The one behind the last.
+        nll_sum: Sum of their losses over all documents [nats].
+        num_tokens: Targets.
+    """
+
+    start: int
+    end: int
+    nll_sum: float
+    num_tokens: int
+
+
+@dataclass(frozen=True)
 class PerplexityPoint:
     """Perplexity at one context length.
 
     Attributes:
         context_length: N, tokens in the window, the beginning-of-sequence token included.
-        perplexity: exp(nll_sum / num_tokens); None where no document is that long.
+        perplexity: exp(nll_sum / num_tokens); None where no document is that long, or nothing was scored.
         nll_sum: Sum of the losses of all scored tokens [nats].
         num_tokens: Tokens scored.
         num_documents: Documents scored.
         document_nll_sums: ``nll_sum`` by document, for intervals and paired differences [nats].
         beyond_capacity: Whether N passes what the method was asked to reach.
+        document_num_tokens: ``num_tokens`` by document.
+        ci_low: Lower end of the bootstrap 95 % interval of the perplexity over documents; None below two.
+        ci_high: Upper end.
+        num_bytes: UTF-8 bytes of the text behind the scored tokens; None where they are not known.
+        bits_per_byte: nll_sum / ln 2 / num_bytes: comparable across tokenizers.
+        num_windows: Windows in which tokens were scored.
+        window_mean_perplexity: exp of the mean over windows of each window's mean loss: what the scripts of YaRN
+            and LongLoRA print. The same number where all windows score equally many tokens.
+        positions: Losses by position in the window, where the protocol tells them; of several lengths that
+            one pass answers only at the longest.
+        gain_over_trained: Protocol ``tail``: how much lower the mean loss of the same targets is than given the
+            trained length, under the same method [nats a token]; None where that was not measured.
+        gain_ci_low: Lower end of its paired bootstrap 95 % interval over documents; None below two.
+        gain_ci_high: Upper end.
+        short_context: Protocol ``key-tokens``: K, the least context of the short windows [tokens].
+        num_candidates: Protocol ``key-tokens``: targets with more than K tokens before them, of which
+            ``num_tokens`` are key tokens.
+        candidates_perplexity: Protocol ``key-tokens``: perplexity over all candidates.
     """
 
     context_length: int
@@ -38,6 +73,20 @@ class PerplexityPoint:
     num_documents: int = 0
     document_nll_sums: list[float] = field(default_factory=list)
     beyond_capacity: bool = False
+    document_num_tokens: list[int] = field(default_factory=list)
+    ci_low: float | None = None
+    ci_high: float | None = None
+    num_bytes: int | None = None
+    bits_per_byte: float | None = None
+    num_windows: int = 0
+    window_mean_perplexity: float | None = None
+    positions: list[PositionBin] = field(default_factory=list)
+    gain_over_trained: float | None = None
+    gain_ci_low: float | None = None
+    gain_ci_high: float | None = None
+    short_context: int | None = None
+    num_candidates: int | None = None
+    candidates_perplexity: float | None = None
 
 
 @dataclass(frozen=True)

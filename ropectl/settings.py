@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
     Config = TypeVar("Config", bound=BaseModel)
 
-_ONE_LENGTH = ("target_length", "original_length", "prefill_chunk", "freeze_at", "length", "seq_len")
+_ONE_LENGTH = (
+    "target_length", "original_length", "prefill_chunk", "freeze_at", "length", "seq_len", "document_tokens",
+    "short_context",
+)  # fmt: skip
 
 
 def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:

@@ -59,6 +59,7 @@ def test_imports_only_downwards(path: Path) -> None:
         "import ropectl",
         "import ropectl.rope.registry as r; r.all_methods()",
         "import ropectl.report.tables, ropectl.report.methods, ropectl.report.inspection, ropectl.report.runtimes",
+        "import ropectl.report.perplexity, ropectl.evaluate.protocols, ropectl.evaluate.presets, ropectl.evaluate.verdict",
         "import ropectl.report.self_test, ropectl.report.patch, ropectl.report.runtime_check, ropectl.report.finetune",
         "import ropectl.report.figures.frequencies, ropectl.report.figures.decay, sys; assert 'matplotlib' not in sys.modules",
         "import ropectl.runtimes as r; from ropectl.runtimes.matrix import all_runtimes; assert len(all_runtimes()) == 4",

@@ -150,7 +150,8 @@ BatchSize = Annotated[
 Bos = Annotated[
     str | None,
     typer.Option(
-        help="First token of every window: auto (as the tokenizer does), always, never.", rich_help_panel=_TEXT
+        help="First token of every window: auto (as the tokenizer does), always, available (where there is one), never.",
+        rich_help_panel=_TEXT,
     ),
 ]
 PrefillChunk = Annotated[

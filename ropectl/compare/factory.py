@@ -15,8 +15,10 @@ from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.passkey import measure_trees
 from ropectl.evaluate.passkey_plan import PasskeyTree, count_tokens, plan_passkey, walks
-from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, num_tail_targets, plan_passes
 from ropectl.evaluate.progress import Progress
+from ropectl.evaluate.protocols import find_protocol
+from ropectl.evaluate.protocols.protocol import Options, Protocol, Request
+from ropectl.evaluate.protocols.tail import num_tail_targets
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.walk import MAX_BATCH_TOKENS
 from ropectl.hf.fingerprint import model_fingerprint
@@ -28,6 +30,9 @@ from ropectl.runs import package_versions
 
 #: A record is used again only under the same versions of these.
 DECIDING_PACKAGES = ("ropectl", "torch", "transformers", "tokenizers")
+
+#: How text is measured: whole beginnings for what a reader sees, and the same targets for the verdict.
+TEXT_PROTOCOLS = ("prefix", "tail")
 
 #: A walk of more tokens is measured needle position by needle position, so that an interruption loses less of it.
 MAX_WALK_TOKENS = 2**20
@@ -66,28 +71,33 @@ class CellFactory:
     def cells(self, method: ScalingMethod) -> list[Cell]:
         """Returns the cells of one method."""
         passkey = self._passkeys(method) if self.config.passkey else []
-        return [self._prefix(method), self._tail(method), *passkey]
+        return [*(self._text(method, find_protocol(name)) for name in TEXT_PROTOCOLS), *passkey]
 
-    def _prefix(self, method: ScalingMethod) -> Cell:
+    def _text(self, method: ScalingMethod, protocol: Protocol) -> Cell:
+        """One cell for all lengths and documents of a protocol."""
+        config = self.config
+        request = Request(method, self.rope.geometry, self.documents, self.lengths, num_targets=self.num_targets)
+
         def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PerplexityPoint]:
-            return measure_perplexity(
-                model, method, self.rope.geometry, self.documents, list(lengths),
-                **self._passes(method), batch_size=self.config.batch_size, progress=progress,
-            )  # fmt: skip
+            options = Options(**self._passes(method), batch_size=config.batch_size, progress=progress)
+            return protocol.measure(model, replace(request, lengths=list(lengths)), options, protocol)
 
-        windows = [(plan.window, plan.window - 1) for plan in plan_passes(method, self._possible)]
-        return self._text_cell(method, "prefix", self._text_settings, windows, measure)
-
-    def _tail(self, method: ScalingMethod) -> Cell:
-        def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PerplexityPoint]:
-            return measure_tail(
-                model, method, self.rope.geometry, self.documents, list(lengths), self.num_targets,
-                **self._passes(method), batch_size=self.config.batch_size, progress=progress,
-            )  # fmt: skip
-
-        settings = {**self._text_settings, "num_targets": self.num_targets}
-        windows = [(length, self.num_targets) for length in self._possible]
-        return self._text_cell(method, "tail", settings, windows, measure)
+        windows = [window for one in protocol.passes(request) for window in one.windows()]
+        sizes = [window.num_tokens(self.documents) for window in windows]
+        cost = sum(
+            (self.forward.window(n, window.num_scored) for n, window in zip(sizes, windows, strict=True)), Cost()
+        )
+        settings = {
+            "text": config.text,
+            "lengths": self.lengths,
+            "documents": [document.name for document in self.documents.documents],
+            "tokens_sha256": self._tokens_sha256,
+            "batch_size": config.batch_size,
+            **({"num_targets": self.num_targets} if protocol.same_targets else {}),
+        }
+        longest, chunk = config.batch_size * max(sizes), config.prefill_chunk
+        memory = (longest, 0) if chunk is None else (min(config.batch_size * chunk, longest), longest)
+        return self._cell(method, protocol.name, self.lengths, settings, sum(sizes), cost, memory, measure)
 
     def _passkeys(self, method: ScalingMethod) -> list[Cell]:
         """One cell for each walk, for prompts of all lengths share their beginnings; very long walks in pieces."""
@@ -131,35 +141,9 @@ class CellFactory:
             "prefill_chunk": self.config.prefill_chunk,
         }
 
-    @property
-    def _possible(self) -> list[int]:
-        return [length for length in self.lengths if length <= self.documents.length]
-
     @cached_property
-    def _text_settings(self) -> dict[str, Any]:
-        return {
-            "text": self.config.text,
-            "lengths": self.lengths,
-            "documents": [document.name for document in self.documents.documents],
-            "tokens_sha256": self.documents.fingerprint(),
-            "batch_size": self.config.batch_size,
-        }
-
-    def _text_cell(
-        self,
-        method: ScalingMethod,
-        kind: str,
-        settings: Mapping[str, Any],
-        windows: list[tuple[int, int]],
-        measure: Measure,
-    ) -> Cell:
-        """A cell over all documents; ``windows`` are the tokens and scored tokens of each one's passes."""
-        count = len(self.documents.documents)
-        tokens = sum(window for window, _ in windows) * count
-        cost = sum((self.forward.window(*window) for window in windows), Cost()) * count
-        rows, longest, chunk = min(self.config.batch_size, count), max(self.lengths), self.config.prefill_chunk
-        memory = (rows * longest, 0) if chunk is None else (rows * min(chunk, longest), rows * longest)
-        return self._cell(method, kind, self.lengths, settings, tokens, cost, memory, measure)
+    def _tokens_sha256(self) -> str:
+        return self.documents.fingerprint()
 
     def _cell(
         self,

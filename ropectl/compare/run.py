@@ -12,6 +12,7 @@ from ropectl.compare.plan import Plan, Subject, make_plan
 from ropectl.compare.ranks import Ranks
 from ropectl.compare.recipe import read_recipe
 from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.protocols.tail import num_tail_targets
 from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.hf.source import ModelSource
 from ropectl.rope.method import ScalingMethod
@@ -84,8 +85,6 @@ def compare_methods(
     trainings = [training.placed(folder.path) for training in trainings]
     ranks = Ranks.of_launcher()
     measured = _measure_all(plan, cells, trainings, Bench(folder, ranks, reporter, retry_failed))
-    from ropectl.evaluate.perplexity import num_tail_targets
-
     record = comparison_document(plan, recipe, measured, num_tail_targets(plan.lengths))
     if ranks.is_main:
         keep_other(folder.path / COMPARISON_FILE, record, reporter)

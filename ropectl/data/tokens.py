@@ -5,9 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ropectl.data.byte_counts import (
+    DECODE_MARGIN,
+    ByteCount,
+    count_by_decoding,
+    count_by_offsets,
+    count_of_tokens,
+    encode_with_offsets,
+)
 from ropectl.data.documents import Document
 from ropectl.errors import ConfigError, DataError
 
@@ -17,7 +25,7 @@ CHARACTERS_PER_TOKEN = 16
 #: Tokens before a cut that are not trusted.
 CUT_MARGIN = 256
 
-BOS_POLICIES = ("auto", "always", "never")
+BOS_POLICIES = ("auto", "always", "available", "never")
 
 
 def bos_token(tokenizer: Any, policy: str) -> int | None:
@@ -25,7 +33,8 @@ def bos_token(tokenizer: Any, policy: str) -> int | None:
 
     Args:
         tokenizer: A Hugging Face tokenizer.
-        policy: ``auto`` does what the tokenizer itself does, ``always``, ``never``.
+        policy: ``auto`` does what the tokenizer itself does; ``always``; ``available`` puts it wherever the
+            tokenizer has one; ``never``.
 
     Raises:
         ConfigError: If the policy is unknown, or ``always`` meets a tokenizer without such a token.
@@ -51,10 +60,12 @@ class TokenizedDocument:
     Attributes:
         name: The document's name.
         input_ids: Its first tokens, behind the beginning-of-sequence token where there is one.
+        byte_count: Tells the UTF-8 bytes of the text behind tokens ``[start, stop)``; None where that is unknown.
     """
 
     name: str
     input_ids: list[int]
+    byte_count: ByteCount | None = field(default=None, compare=False, repr=False)
 
     def window_to_end(self, length: int, bos_token_id: int | None) -> list[int]:
         """Returns the last tokens, ``length`` of them with the beginning-of-sequence token put first again."""
@@ -68,7 +79,7 @@ class DocumentSet:
     """The documents that every length of one measurement is scored on.
 
     Attributes:
-        documents: Each at least ``length`` tokens, cut there.
+        documents: Each at least ``length`` tokens, cut there, or where the wanted part of a document ends.
         length: The longest wanted length that some document has [tokens]; 0 if there is none.
         num_seen: Documents looked at.
         longest: Tokens of the longest document seen; a lower bound where reading stopped early.
@@ -94,6 +105,7 @@ def select_documents(
     lengths: list[int],
     limit: int,
     vocabulary: int | None = None,
+    document_tokens: int | None = None,
 ) -> DocumentSet:
     """Returns the first ``limit`` documents that have the longest wanted length.
 
@@ -107,22 +119,27 @@ def select_documents(
         lengths: Wanted context lengths [tokens].
         limit: Most documents to take.
         vocabulary: Tokens that the model knows; None if that is not known.
+        document_tokens: Most tokens of a document to take; None cuts all at the length that decides.
 
     Raises:
         DataError: If a pre-tokenized document holds a token that the model does not know.
     """
     wanted = sorted(set(lengths), reverse=True)
+    most = max(wanted[0], document_tokens or 0)
     by_length: dict[int, list[TokenizedDocument]] = {length: [] for length in wanted}
     head = [] if bos_token_id is None else [bos_token_id]
     num_seen = longest = 0
     for document in documents:
         num_seen += 1
-        ids = _document_tokens(document, tokenizer, head, wanted[0])
+        ids, offsets = _document_tokens(document, tokenizer, head, most)
         check_vocabulary(document.name, max(ids, default=0), vocabulary)
         longest = max(longest, len(ids))
-        for length in wanted:
-            if len(ids) >= length and len(by_length[length]) < limit:
-                by_length[length].append(TokenizedDocument(document.name, ids[:length]))
+        open_lengths = [length for length in wanted if len(ids) >= length and len(by_length[length]) < limit]
+        if open_lengths:
+            counter = _byte_count(document, tokenizer, ids, offsets, head, min(len(ids), most))
+            kept = TokenizedDocument(document.name, ids[:document_tokens], counter)
+        for length in open_lengths:
+            by_length[length].append(kept if document_tokens else replace(kept, input_ids=ids[:length]))
         if len(by_length[wanted[0]]) == limit:
             break
     for length in wanted:
@@ -164,21 +181,38 @@ def check_vocabulary(name: str, largest: int, vocabulary: int | None) -> None:
         )
 
 
-def _document_tokens(document: Document, tokenizer: Any, head: list[int], count: int) -> list[int]:
-    """At least the first ``count`` tokens, behind ``head``; a pre-tokenized document that begins with it gets no second one."""
+_Offsets = list[tuple[int, int]] | None
+
+
+def _document_tokens(document: Document, tokenizer: Any, head: list[int], count: int) -> tuple[list[int], _Offsets]:
+    """At least the first ``count`` tokens, behind ``head``; a pre-tokenized document that begins with it gets no second one.
+
+    With the characters of each behind the head, where they are known.
+    """
     if document.input_ids is None:
-        return head + _first_tokens(tokenizer, document.text, count)
-    ids = list(document.input_ids[:count])
-    return ids if ids[: len(head)] == head else head + ids
+        ids, offsets = _first_tokens(tokenizer, document.text, count)
+        return head + ids, offsets
+    ids = list(document.input_ids[: count + DECODE_MARGIN])
+    return (ids if ids[: len(head)] == head else head + ids), None
 
 
-def _first_tokens(tokenizer: Any, text: str, count: int) -> list[int]:
+def _first_tokens(tokenizer: Any, text: str, count: int) -> tuple[list[int], _Offsets]:
     """At least the first ``count`` tokens of a text, without tokenizing much more of a long one.
 
     A cut can change the last tokens before it; so many more are asked for that those kept are the same.
     """
     cut = CHARACTERS_PER_TOKEN * (count + CUT_MARGIN)
-    ids: list[int] = tokenizer.encode(text[:cut], add_special_tokens=False)
+    ids, offsets = encode_with_offsets(tokenizer, text[:cut])
     if len(text) > cut and len(ids) < count + CUT_MARGIN:
-        ids = tokenizer.encode(text, add_special_tokens=False)
-    return ids
+        ids, offsets = encode_with_offsets(tokenizer, text)
+    return ids, offsets
+
+
+def _byte_count(
+    document: Document, tokenizer: Any, ids: list[int], offsets: _Offsets, head: list[int], count: int
+) -> ByteCount | None:
+    if document.input_ids is not None:
+        return count_of_tokens(tokenizer, ids, len(head), count)
+    if offsets is None:
+        return count_by_decoding(tokenizer, ids[:count])
+    return count_by_offsets(document.text, offsets[: count - len(head)], len(head))

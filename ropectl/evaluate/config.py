@@ -56,7 +56,14 @@ class PerplexityConfig(TextConfig):
 
     method: str | None = Field(None, description="method spec; the checkpoint's own scaling by default")
     lengths: tuple[int, ...] = Field((), description="context lengths [tokens]")
-    protocol: str = Field("prefix", description="prefix or tail")
+    protocol: str = Field("prefix", description="prefix, sliding, overlapping, tail or key-tokens")
+    preset: str | None = Field(None, description="pi, yarn or longlora: protocol, stride and BOS of their numbers")
+    stride: int | None = Field(None, ge=1, description="tokens from one window to the next [tokens]")
+    document_tokens: int | None = Field(None, ge=2, description="most tokens of a document in sliding windows [tokens]")
+    short_context: int | None = Field(None, ge=2, description="short context of protocol key-tokens [tokens]")
+    key_model: str | None = Field(None, description="model that chooses the key tokens; the measured one by default")
+    tolerance: float | None = Field(None, ge=0, description="loss that still counts as modelled [nats a token]")
+    fail_above: float | None = Field(None, gt=0, description="perplexity above which the command fails")
 
 
 class PasskeyConfig(PasskeyGrid):

@@ -1,6 +1,6 @@
 """One measurement of passkey retrieval: configuration in, JSON document out.
 
-What runs models is imported where it is first needed, as in :mod:`ropectl.evaluate.api`.
+What runs models is imported where it is first needed, as in :mod:`ropectl.evaluate.perplexity_api`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any
 
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.errors import ConfigError
-from ropectl.evaluate.api import _header, _manifest, _method_and_lengths
-from ropectl.evaluate.config import PasskeyConfig
+from ropectl.evaluate.config import USES_ACCURACY, PasskeyConfig
 from ropectl.evaluate.passkey_plan import PasskeyTree, count_tokens, default_positions, plan_passkey, plan_positions
 from ropectl.evaluate.reach import uses_length
 from ropectl.evaluate.reporter import Reporter, SilentReporter
+from ropectl.evaluate.request import header, manifest, method_and_lengths
 from ropectl.evaluate.setup import Setup
 from ropectl.records import MIN_TRIALS, PasskeyLength, to_json
 from ropectl.rope.method import ScalingMethod
@@ -26,9 +26,6 @@ PASSKEY_CHANCE = 1 / 90_000
 
 #: Accuracies of ``k_max``: Position Interpolation's, and one that is worth relying on.
 K_MAX = (0.2, 0.8)
-
-#: Accuracy that counts as used.
-USES_ACCURACY = 0.9
 
 
 def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | None = None) -> dict[str, Any]:
@@ -44,7 +41,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
     config, reporter = config or PasskeyConfig(), reporter or SilentReporter()
     _check(config)
     setup = Setup.of(config)
-    method, lengths, notes = _method_and_lengths(setup, config.method, config.lengths)
+    method, lengths, notes = method_and_lengths(setup, config.method, config.lengths)
     builder = PasskeyPromptBuilder.for_evaluation(
         setup.tokenizer, None if config.chat else setup.bos_token_id, config.seed, config.distractors, config.chat
     )
@@ -70,7 +67,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
     uses = uses_length(results, USES_ACCURACY)
     points = sorted(point for tree in trees for point in tree.points)
     return {
-        **_header(setup, method),
+        **header(setup, method),
         "grid": config.grid,
         "prompt_format": builder.prompt_format,
         "answers": builder.answers,
@@ -83,7 +80,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
         "num_differing": sum(result.num_differing or 0 for result in results) if _is_compared(results) else None,
         "prompt_example": builder.example(*points[len(points) // 2]),
         "manifest": {
-            **_manifest(setup),
+            **manifest(setup),
             "bos_token_id": _first_special(setup, builder),
             "prompts_sha256": builder.fingerprint_points(points, config.trials),
             "tokens_computed": num_tokens,

@@ -1,70 +1,95 @@
-"""Perplexity over context lengths.
+"""Perplexity over context lengths: what runs the passes of a protocol and sums the losses.
 
-Protocol ``prefix``: the first N tokens of each document stand in one window and all are scored. With
-causal attention the losses of a prefix are the prefix of the losses, so for frequencies that do not
-depend on the length one pass over the longest context gives every shorter one exactly. A
-length-dependent method is frozen at each length and takes a pass for each.
+Which windows there are and what is scored in them is the protocol's plan (:mod:`ropectl.evaluate.protocols`). Windows
+are made one after the other, so no more is held than a batch of them and the sums.
 
-Protocol ``tail``: the same last K tokens of each document are scored, given the N tokens that end with
-them. Only N varies, so a difference is what the longer context, or the longer positions, did to the
-same text. One pass per length.
+Legend: B windows of a batch, T scored tokens of each.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ropectl.data.tokens import DocumentSet
-from ropectl.errors import MeasurementError
 from ropectl.evaluate.progress import Progress, no_progress
+from ropectl.evaluate.protocols import find_protocol
+from ropectl.evaluate.protocols.prefix import PREFIX
+from ropectl.evaluate.protocols.protocol import Options, Pass, Request, Window, tokens_of
+from ropectl.evaluate.protocols.tail import TAIL, num_tail_targets
+from ropectl.evaluate.tally import Tally, missing_point
 from ropectl.evaluate.token_loss import Scorer
 from ropectl.hf.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 
-#: A larger mean loss has no perplexity that a float64 can hold.
-MAX_MEAN_NLL = 700.0
+__all__ = [
+    "measure_passes",
+    "measure_perplexity",
+    "measure_tail",
+    "num_tail_targets",
+    "scored_windows",
+    "tokens_to_run",
+]
 
 
-@dataclass(frozen=True)
-class PassPlan:
-    """One forward pass over all documents, and the lengths it answers.
+def measure_passes(
+    model: Any, request: Request, passes: Sequence[Pass], options: Options, by_position: bool = False
+) -> list[PerplexityPoint]:
+    """Returns one point per length, in the order asked for; every number is independent of that order.
 
-    Attributes:
-        window: Tokens of each document in the pass.
-        lengths: Context lengths read off the pass, each at most ``window``.
+    Args:
+        model: A causal language model of transformers.
+        request: What is measured; its method is applied for each pass, and undone after it.
+        passes: The protocol's plan.
+        options: How passes are run.
+        by_position: Whether the longest length of each pass tells its losses by position.
     """
+    tallies: dict[int, Tally] = {}
+    for one in passes:
+        for length in one.lengths:
+            bins = by_position and length == max(one.lengths)
+            tallies[length] = Tally(length, request.documents, bins)
+        for window, nll in scored_windows(model, request, one, options):
+            for length in one.lengths:
+                tallies[length].add(window, nll)
+    points = {length: tally.point(options.beyond(length)) for length, tally in tallies.items()}
+    return [points.get(n) or missing_point(n, options.beyond(n)) for n in request.lengths]
 
-    window: int
-    lengths: tuple[int, ...]
+
+def scored_windows(model: Any, request: Request, one: Pass, options: Options) -> Iterator[tuple[Window, Tensor]]:
+    """Yields every window of a pass with the losses of its scored tokens, (T,) float64 [nats]; not in order."""
+    with apply_rope(model, request.method, geometry=request.geometry, seq_len=one.seq_len, layers=options.layers):
+        scorer = Scorer.of(model, options.prefill_chunk)
+        for batch in _batches(one.windows(), request.documents, options.batch_size):
+            ids = torch.tensor([window.input_ids(request.documents) for window in batch])
+            num_scored = batch[0].num_scored
+            whole = num_scored == ids.shape[1] - 1  # losses are then made chunk by chunk, no states are kept
+            nll = scorer.token_nll(ids) if whole else scorer.last_nll(ids, num_scored)
+            options.progress(ids.numel())
+            yield from zip(batch, nll.double(), strict=True)  # float64, so that sums lose nothing
 
 
-def plan_passes(method: ScalingMethod, lengths: list[int]) -> list[PassPlan]:
-    """Returns the fewest passes that give exact numbers for all lengths."""
-    ordered = sorted(set(lengths))
-    if method.depends_on_seq_len:
-        return [PassPlan(length, (length,)) for length in ordered]
-    return [PassPlan(ordered[-1], tuple(ordered))] if ordered else []
-
-
-def num_tail_targets(lengths: Sequence[int]) -> int:
-    """Returns K of protocol ``tail``: half the shortest context, so that every target has at least as much before it."""
-    return max(1, min(lengths) // 2)
+def _batches(windows: Iterable[Window], documents: DocumentSet, size: int) -> Iterator[list[Window]]:
+    """Windows of one shape together, so that nothing is padded; of each shape fewer than a batch wait."""
+    waiting: dict[tuple[int, int], list[Window]] = {}
+    for window in windows:
+        shape = window.num_tokens(documents), window.num_scored
+        batch = waiting.setdefault(shape, [])
+        batch.append(window)
+        if len(batch) == size:
+            yield waiting.pop(shape)
+    yield from waiting.values()
 
 
 def tokens_to_run(protocol: str, method: ScalingMethod, lengths: Sequence[int], documents: DocumentSet) -> int:
-    """Returns the tokens that go through the model for a measurement."""
-    possible = [length for length in lengths if length <= documents.length]
-    windows = possible if protocol == "tail" else [plan.window for plan in plan_passes(method, possible)]
-    return sum(windows) * len(documents.documents)
+    """Returns the tokens that go through the model for a measurement with protocol ``prefix`` or ``tail``."""
+    geometry = RopeGeometry(2, 10_000.0, 2)  # decides nothing in these protocols
+    return tokens_of(find_protocol(protocol).passes(Request(method, geometry, documents, lengths)), documents)
 
 
 def measure_perplexity(
@@ -80,7 +105,7 @@ def measure_perplexity(
     batch_size: int = 1,
     progress: Progress = no_progress,
 ) -> list[PerplexityPoint]:
-    """Returns one point per length, in the order given; every number is independent of that order.
+    """Returns one point per length of protocol ``prefix``, in the order given.
 
     Args:
         model: A causal language model of transformers.
@@ -94,16 +119,8 @@ def measure_perplexity(
         batch_size: Documents per forward pass.
         progress: Told the tokens of each forward pass.
     """
-    possible = [length for length in lengths if length <= documents.length]
-    sums: dict[int, list[float]] = {}
-    for plan in plan_passes(method, possible):
-        windows = [document.input_ids[: plan.window] for document in documents.documents]
-        with apply_rope(model, method, geometry=geometry, seq_len=plan.window, layers=layers):
-            scorer = Scorer.of(model, prefill_chunk)
-            nll = _scored(scorer.token_nll, windows, batch_size, progress)
-        for length in plan.lengths:
-            sums[length] = nll[:, : length - 1].sum(dim=1).tolist()
-    return [_point(length, sums.get(length), length - 1, capacity) for length in lengths]
+    options = Options(layers, capacity, prefill_chunk, batch_size, progress)
+    return PREFIX.measure(model, Request(method, geometry, documents, lengths), options, PREFIX)
 
 
 def measure_tail(
@@ -135,46 +152,6 @@ def measure_tail(
         batch_size: Documents per forward pass.
         progress: Told the tokens of each forward pass.
     """
-    points = []
-    for length in lengths:
-        sums = None
-        if length <= documents.length:
-            windows = [document.window_to_end(length, documents.bos_token_id) for document in documents.documents]
-            with apply_rope(model, method, geometry=geometry, seq_len=length, layers=layers):
-                scorer = Scorer.of(model, prefill_chunk)
-                nll = _scored(partial(scorer.last_nll, num_last=num_targets), windows, batch_size, progress)
-            sums = nll.sum(dim=1).tolist()
-        points.append(_point(length, sums, num_targets, capacity))
-    return points
-
-
-def _scored(score: Callable[[Tensor], Tensor], windows: list[list[int]], batch_size: int, progress: Progress) -> Tensor:
-    """(documents, scored tokens) losses in float64, so that sums over them lose nothing."""
-    parts = []
-    for start in range(0, len(windows), batch_size):
-        ids = torch.tensor(windows[start : start + batch_size])
-        parts.append(score(ids).double())
-        progress(ids.numel())
-    return torch.cat(parts)
-
-
-def _point(length: int, sums: list[float] | None, num_targets: int, limit: int | None) -> PerplexityPoint:
-    beyond = limit is not None and length > limit
-    if sums is None:
-        return PerplexityPoint(context_length=length, beyond_capacity=beyond)
-    nll_sum, num_tokens = math.fsum(sums), len(sums) * num_targets
-    mean = nll_sum / num_tokens
-    if not mean < MAX_MEAN_NLL:
-        raise MeasurementError(
-            f"The mean loss at {length} tokens is {mean:g} nats: the model computes no usable probabilities there.",
-            "If the dtype is float16, its range may be too small: --dtype bfloat16 or float32.",
-        )
-    return PerplexityPoint(
-        context_length=length,
-        perplexity=math.exp(mean),
-        nll_sum=nll_sum,
-        num_tokens=num_tokens,
-        num_documents=len(sums),
-        document_nll_sums=sums,
-        beyond_capacity=beyond,
-    )
+    options = Options(layers, capacity, prefill_chunk, batch_size, progress)
+    request = Request(method, geometry, documents, lengths, num_targets=num_targets)
+    return TAIL.measure(model, request, options, TAIL)

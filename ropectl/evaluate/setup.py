@@ -138,8 +138,12 @@ class Setup:
         size = text_section(self.source.config).get("vocab_size")
         return size if isinstance(size, int) else None
 
-    def documents(self, lengths: list[int]) -> DocumentSet:
+    def documents(self, lengths: list[int], document_tokens: int | None = None) -> DocumentSet:
         """Returns the documents that are scored at these lengths.
+
+        Args:
+            lengths: Context lengths [tokens].
+            document_tokens: Most tokens of each; None cuts them at the longest length that they have.
 
         Raises:
             DataError: If no document reaches even the shortest length.
@@ -147,7 +151,13 @@ class Setup:
         config = self.config
         assert isinstance(config, TextConfig)
         chosen = select_documents(
-            open_source(config.text), self.tokenizer, self.bos_token_id, lengths, config.documents, self.vocabulary
+            open_source(config.text),
+            self.tokenizer,
+            self.bos_token_id,
+            lengths,
+            config.documents,
+            self.vocabulary,
+            document_tokens,
         )
         if not chosen.documents:
             raise DataError(

@@ -66,6 +66,8 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
     for group in column_groups(lengths):
         last = group[-1] == lengths[-1]
         parts.append(_perplexity_table(rows, names, group, trained, with_delta=last))
+    if not record.get("same_tokens", True):
+        parts.extend(_bits_table(rows, names, group, trained) for group in column_groups(lengths))
     if any(row["passkey"] for row in rows):
         for group in column_groups(lengths):
             parts.append(_passkey_table(rows, names, group, trained))
@@ -124,6 +126,15 @@ def _perplexity_table(
     return table
 
 
+def _bits_table(rows: Sequence[Mapping[str, Any]], names: Sequence[str], lengths: Sequence[int], trained: int) -> Table:
+    """For models that read the text in different tokens."""
+    table = table_of("Bits per byte by context", [_length_column(length, trained) for length in lengths])
+    for name, row in zip(names, rows, strict=True):
+        values = [_value(row["perplexity"], length, "context_length", "bits_per_byte") for length in lengths]
+        table.add_row(name, *(NOT_AVAILABLE if value is None else f"{value:.3f}" for value in values))
+    return table
+
+
 def _delta(value: float | None) -> Text:
     if value is None:
         return Text(NOT_AVAILABLE)
@@ -171,13 +182,3 @@ def _entry(entries: Sequence[Mapping[str, Any]], length: int, key: str) -> Mappi
 def _value(entries: Sequence[Mapping[str, Any]], length: int, key: str, value: str) -> float | None:
     entry = _entry(entries, length, key)
     return None if entry is None else entry[value]
-
-
-def perplexity_parts(record: Mapping[str, Any]) -> list[Table | Text]:
-    """Returns the table of ``eval-perplexity``."""
-    table = table_of(f"Perplexity, protocol {record['protocol']}", ["perplexity", "tokens", "documents"])
-    table.columns[0].header = "context"
-    for point in record["points"]:
-        text = perplexity_text(point["perplexity"]) + (BEYOND_MARK if point["beyond_capacity"] else "")
-        table.add_row(str(point["context_length"]), text, str(point["num_tokens"]), str(point["num_documents"]))
-    return [table, *beyond_legend(point["beyond_capacity"] for point in record["points"])]

@@ -13,9 +13,9 @@ from transformers import AutoModelForCausalLM, LlamaForCausalLM
 from ropectl.compare import factory
 from ropectl.compare.run import compare_methods
 from ropectl.evaluate import setup
-from ropectl.evaluate.api import evaluate_perplexity
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
 from ropectl.evaluate.passkey_api import evaluate_passkey
+from ropectl.evaluate.perplexity_api import evaluate_perplexity
 from ropectl.evaluate.reporter import SilentReporter
 from ropectl.rope.registry import all_methods
 

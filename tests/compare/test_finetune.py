@@ -24,9 +24,9 @@ from ropectl.compare.recipe import REFUSED
 from ropectl.compare.run import Comparison, compare_methods
 from ropectl.errors import ConfigError, TrainingError
 from ropectl.evaluate import setup
-from ropectl.evaluate.api import evaluate_perplexity
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
 from ropectl.evaluate.passkey_api import evaluate_passkey
+from ropectl.evaluate.perplexity_api import evaluate_perplexity
 from ropectl.evaluate.reporter import SilentReporter
 from ropectl.train.reporter import SilentTrainReporter
 from tests.conftest import make_model

@@ -30,13 +30,13 @@ def test_bos_policies(tokenizer: Any) -> None:
     assert bos_token(tokenizer, "auto") == tokenizer.bos_token_id
     assert bos_token(tokenizer, "never") is None
     assert bos_token(Characters(), "auto") is None
-    assert bos_token(Characters(), "always") == 1
+    assert bos_token(Characters(), "always") == bos_token(Characters(), "available") == 1
 
 
 def test_bos_refusals(tokenizer: Any) -> None:
     without = Characters()
     without.bos_token_id = None
-    assert bos_token(without, "auto") is None
+    assert bos_token(without, "auto") is None and bos_token(without, "available") is None
     with pytest.raises(ConfigError, match="no beginning-of-sequence"):
         bos_token(without, "always")
     with pytest.raises(ConfigError, match="sometimes"):

@@ -11,7 +11,9 @@ from transformers import LlamaForCausalLM
 
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import MeasurementError
-from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, plan_passes
+from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, tokens_to_run
+from ropectl.evaluate.protocols.prefix import passes
+from ropectl.evaluate.protocols.protocol import Request
 from ropectl.hf.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
@@ -124,11 +126,16 @@ def test_chunks_and_batches_do_not_change_the_result(
     assert [p.perplexity for p in other] == pytest.approx([p.perplexity for p in plain], rel=ONE_PASS)
 
 
-def test_passes_are_as_few_as_exactness_allows() -> None:
-    assert [(p.window, p.lengths) for p in plan_passes(parse_method("yarn:factor=4"), [64, 256, 64, 128])] == [
-        (256, (64, 128, 256))
-    ]
-    assert [p.window for p in plan_passes(parse_method("dynamic-ntk"), [64, 256, 128])] == [64, 128, 256]
+def test_passes_are_as_few_as_exactness_allows(geometry: RopeGeometry, documents: DocumentSet) -> None:
+    def planned(method: str, lengths: list[int]) -> list[tuple[int, tuple[int, ...]]]:
+        return [(p.seq_len, p.lengths) for p in passes(Request(parse_method(method), geometry, documents, lengths))]
+
+    assert planned("yarn:factor=4", [64, 256, 64, 128]) == [(256, (64, 128, 256))]
+    assert planned("dynamic-ntk", [64, 256, 128]) == [(64, (64,)), (128, (128,)), (256, (256,))]
+    assert planned("none", [64, 4096]) == [(64, (64,))] and planned("none", [4096]) == []
+    for method, tokens in (("none", 5 * 256), ("dynamic-ntk", 5 * (64 + 256))):
+        assert tokens_to_run("prefix", parse_method(method), [64, 256, 4096], documents) == tokens
+    assert tokens_to_run("tail", parse_method("none"), [64, 256, 4096], documents) == 5 * (64 + 256)
 
 
 def test_lengths_without_documents_are_not_available(

@@ -13,8 +13,8 @@ import torch
 from ropectl.checkpoint.api import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, DataError, TrainingError
-from ropectl.evaluate.api import evaluate_perplexity
 from ropectl.evaluate.config import PerplexityConfig
+from ropectl.evaluate.perplexity_api import evaluate_perplexity
 from ropectl.hf.loading import LoadOptions, load_model
 from ropectl.hf.source import read_config
 from ropectl.train.api import finetune

@@ -8,6 +8,8 @@ import typer
 
 from ropectl.cli import options
 
+_PROTOCOL = "Protocol"
+
 
 def eval_perplexity(
     model: options.Model = None,
@@ -19,7 +21,58 @@ def eval_perplexity(
     documents: options.Documents = None,
     protocol: Annotated[
         str | None,
-        typer.Option(help="prefix (first N tokens of each document, default) or tail (the same last tokens, given N)."),
+        typer.Option(
+            metavar="NAME",
+            help="prefix (first N tokens, default), sliding (windows of N), overlapping (all of each window), tail (the same "
+            "last tokens, given N) or key-tokens (those that gain from a long context).",
+            rich_help_panel=_PROTOCOL,
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="pi, yarn or longlora: measure as they did.", rich_help_panel=_PROTOCOL),
+    ] = None,
+    stride: Annotated[
+        int | None,
+        typer.Option(
+            metavar="S",
+            help="Tokens from one window to the next (default 256, or half the shortest length).",
+            rich_help_panel=_PROTOCOL,
+        ),
+    ] = None,
+    document_tokens: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Most tokens of a document in moving windows (default twice the longest length).",
+            rich_help_panel=_PROTOCOL,
+        ),
+    ] = None,
+    short_context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K",
+            help="Short context that key tokens are chosen against (default the trained length, or half of N).",
+            rich_help_panel=_PROTOCOL,
+        ),
+    ] = None,
+    key_model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Model that chooses the key tokens (default the measured one).",
+            rich_help_panel=_PROTOCOL,
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NATS", help="tail: loss that still counts as modelled (default 0.02).", rich_help_panel=_PROTOCOL
+        ),
+    ] = None,
+    fail_above: Annotated[
+        float | None,
+        typer.Option(metavar="PPL", help="Exit with code 3 if a perplexity is above this.", rich_help_panel=_PROTOCOL),
     ] = None,
     batch_size: options.BatchSize = None,
     bos: options.Bos = None,
@@ -39,7 +92,7 @@ def eval_perplexity(
     print_config: options.PrintConfig = False,
     format: options.OutputFormat = options.Format.human,
 ) -> None:
-    """Measure perplexity by context length; all lengths in one pass where the method allows it.
+    """Measure perplexity by context length; all lengths in one pass where method and protocol allow it.
 
     Example: ropectl eval-perplexity ./my-model -m yarn --factor 4 --length 2k..16k --text book.txt
     """
@@ -48,16 +101,24 @@ def eval_perplexity(
 
     settings = options.resolve_config(PerplexityConfig, config, given)
 
+    from ropectl.evaluate.presets import apply_preset
+
+    settings = apply_preset(settings)
+
     from ropectl.cli import output
 
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
         return
-    from ropectl.evaluate.api import evaluate_perplexity
-    from ropectl.report.tables import perplexity_parts
+    from ropectl.cli.gates import gate_failed
+    from ropectl.evaluate.perplexity_api import evaluate_perplexity
+    from ropectl.evaluate.verdict import limit_messages
+    from ropectl.report.perplexity import perplexity_parts
 
     output.check_new(out, overwrite)
     output.quiet_libraries()
     with output.ProgressReporter() as reporter:
         record = evaluate_perplexity(settings, reporter)
     output.present(record, perplexity_parts, out, format is options.Format.json)
+    if settings.fail_above is not None and (messages := limit_messages(record["points"], settings.fail_above)):
+        gate_failed(messages)

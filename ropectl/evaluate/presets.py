@@ -1,0 +1,67 @@
+"""How published numbers were measured, as data: a preset sets everything that changes a number's meaning together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ropectl.errors import ConfigError
+from ropectl.evaluate.config import PerplexityConfig
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The settings of one publication.
+
+    Attributes:
+        name: What ``--preset`` calls it.
+        reference: Where they are from.
+        protocol: What is scored in which windows.
+        stride: Tokens from one window to the next; None where there is one window a document.
+        bos: Which windows begin with BOS.
+        shows_window_mean: Whether the published number is exp of the mean of window means, which is then shown
+            beside the token-weighted one.
+    """
+
+    name: str
+    reference: str
+    protocol: str
+    stride: int | None
+    bos: str
+    shows_window_mean: bool
+
+    def settings(self) -> dict[str, Any]:
+        """Returns what it sets, by the names of the settings."""
+        return {"protocol": self.protocol, "bos": self.bos, **({"stride": self.stride} if self.stride else {})}
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        Preset("pi", "Position Interpolation, arXiv 2306.15595, section 3.2", "sliding", 256, "auto", False),
+        Preset("yarn", "github.com/jquesnelle/yarn, eval/perplexity.py --truncate", "prefix", None, "available", True),
+        Preset("longlora", "github.com/dvlab-research/LongLoRA, eval.py", "overlapping", 256, "never", True),
+    )
+}
+
+
+def apply_preset(config: PerplexityConfig) -> PerplexityConfig:
+    """Returns the settings with those of their preset filled in.
+
+    Raises:
+        ConfigError: If the preset is unknown, or a setting that was given contradicts it.
+    """
+    if config.preset is None:
+        return config
+    if config.preset not in PRESETS:
+        raise ConfigError(f"preset = {config.preset!r} is not possible: allowed are {', '.join(PRESETS)}.")
+    wanted = PRESETS[config.preset].settings()
+    for name in ("protocol", "stride", "bos"):
+        given, value = getattr(config, name), wanted.get(name)
+        if name in config.model_fields_set and given is not None and given != value:
+            does = f"sets {name} = {value}" if value is not None else f"has no {name}"
+            raise ConfigError(
+                f"--preset {config.preset} {does}: {name} = {given} contradicts it.",
+                f"Leave out --{name}, or the preset.",
+            )
+    return config.model_copy(update=wanted)

@@ -1,0 +1,122 @@
+"""Sums of losses by document, and the record they become."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from ropectl.data.tokens import DocumentSet
+from ropectl.errors import MeasurementError
+from ropectl.evaluate.positions import PositionSums
+from ropectl.evaluate.protocols.protocol import Window
+from ropectl.evaluate.statistics import MAX_MEAN_NLL, perplexity_interval
+from ropectl.records import PerplexityPoint
+
+
+class Tally:
+    """What was scored at one context length.
+
+    Args:
+        length: N [tokens].
+        documents: The scored documents.
+        by_position: Whether losses are also summed by position in the window.
+    """
+
+    def __init__(self, length: int, documents: DocumentSet, by_position: bool = False) -> None:
+        self._length = length
+        self._documents = documents
+        count = len(documents.documents)
+        self._nll: list[list[float]] = [[] for _ in range(count)]
+        self._num_tokens = [0] * count
+        self._num_bytes: int | None = 0
+        self._window_means: list[float] = []
+        self._positions = PositionSums(length) if by_position else None
+
+    def add(self, window: Window, nll: Tensor) -> None:
+        """Adds a window's losses, of those at positions below the length.
+
+        Args:
+            window: Where they are.
+            nll: (T,) float64, of the last T tokens of the window [nats].
+        """
+        first = window.num_tokens(self._documents) - window.num_scored
+        nll = nll[: max(0, self._length - first)]
+        if not len(nll):
+            return
+        total = float(nll.sum())
+        self._nll[window.document].append(total)
+        self._num_tokens[window.document] += len(nll)
+        self._window_means.append(total / len(nll))
+        if self._num_bytes is not None:
+            count = self._documents.documents[window.document].byte_count
+            start = window.stop - window.num_scored
+            size = count(start, start + len(nll)) if count is not None else None
+            self._num_bytes = None if size is None else self._num_bytes + size
+        if self._positions is not None:
+            self._positions.add(first, nll)
+
+    def point(self, beyond: bool) -> PerplexityPoint:
+        """Returns the record.
+
+        Args:
+            beyond: Whether the length passes what the method was asked to reach.
+
+        Raises:
+            MeasurementError: If the model computes no usable probabilities.
+        """
+        point = summarize(self._length, [math.fsum(parts) for parts in self._nll], self._num_tokens, beyond)
+        return replace(
+            point,
+            num_windows=len(self._window_means),
+            window_mean_perplexity=math.exp(min(math.fsum(self._window_means) / len(self._window_means), MAX_MEAN_NLL)),
+            positions=self._positions.bins() if self._positions is not None else [],
+            **_bytes(point.nll_sum, self._num_bytes),
+        )
+
+
+def summarize(length: int, sums: list[float], counts: list[int], beyond: bool) -> PerplexityPoint:
+    """Returns the record of losses summed by document; without a perplexity where nothing was scored.
+
+    Args:
+        length: N [tokens].
+        sums: Summed losses by document [nats].
+        counts: Scored tokens by document.
+        beyond: Whether the length passes what the method was asked to reach.
+
+    Raises:
+        MeasurementError: If the model computes no usable probabilities.
+    """
+    nll_sum, num_tokens = math.fsum(sums), sum(counts)
+    mean = nll_sum / num_tokens if num_tokens else 0.0
+    if not mean < MAX_MEAN_NLL:
+        raise MeasurementError(
+            f"The mean loss at {length} tokens is {mean:g} nats: the model computes no usable probabilities there.",
+            "If the dtype is float16, its range may be too small: --dtype bfloat16 or float32.",
+        )
+    low, high = perplexity_interval(sums, counts) or (None, None)
+    return PerplexityPoint(
+        context_length=length,
+        perplexity=math.exp(mean) if num_tokens else None,
+        nll_sum=nll_sum,
+        num_tokens=num_tokens,
+        num_documents=len(sums),
+        document_nll_sums=sums,
+        beyond_capacity=beyond,
+        document_num_tokens=list(counts),
+        ci_low=low,
+        ci_high=high,
+    )
+
+
+def missing_point(length: int, beyond: bool) -> PerplexityPoint:
+    """Returns the record of a length that no document has."""
+    return PerplexityPoint(context_length=length, beyond_capacity=beyond)
+
+
+def _bytes(nll_sum: float, num_bytes: int | None) -> dict[str, Any]:
+    if not num_bytes:
+        return {}
+    return {"num_bytes": num_bytes, "bits_per_byte": nll_sum / math.log(2) / num_bytes}
