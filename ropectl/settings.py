@@ -17,6 +17,8 @@ _ONE_LENGTH = (
     "target_length", "original_length", "prefill_chunk", "freeze_at", "length", "seq_len", "document_tokens",
     "short_context",
 )  # fmt: skip
+#: Written as lengths are, but 0 is one too.
+_POSITIONS = "needle_positions"
 
 
 def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
@@ -34,9 +36,11 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
         if isinstance(settings.get(name), str):
             settings[name] = parse_length(settings[name])
     for name, field in kind.model_fields.items():
-        if field.annotation == tuple[int, ...] and name in settings:  # numbers of tokens
+        if field.annotation == tuple[int, ...] and name in settings and name != _POSITIONS:  # numbers of tokens
             given = settings[name]
             settings[name] = parse_lengths(map(str, given if isinstance(given, list | tuple) else [given]))
+    if _POSITIONS in settings:
+        settings[_POSITIONS] = _positions(settings[_POSITIONS])
     if isinstance(settings.get("methods"), str):
         settings["methods"] = [settings["methods"]]
     try:
@@ -55,6 +59,16 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
         raise ConfigError(
             f"{name.replace('_', '-')} = {settings.get(name)} is not possible: {detail} ({field.description})."
         ) from None
+
+
+def _positions(given: Any) -> list[int]:
+    """Token positions, written as lengths are; 0 is one too."""
+    from ropectl.lengths import parse_lengths
+
+    texts = map(str, given if isinstance(given, list | tuple) else [given])
+    parts = [part.strip() for text in texts for part in text.split(",")]
+    later = [part for part in parts if part != "0"]
+    return [0] * ("0" in parts) + parse_lengths(later, "position")
 
 
 def read_yaml(file: Path) -> dict[str, Any]:

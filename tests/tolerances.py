@@ -44,3 +44,6 @@ KEPT_BYTES = 0.03
 
 #: A published script's perplexity, its formula written down again over transformers' own loss (relative).
 AUTHORS_SCRIPT = 1e-4
+
+#: The answer's log-probability, prompt by prompt against a walk with a cache in other pieces, float32 (absolute, nats).
+WALK = 2e-4

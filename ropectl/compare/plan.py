@@ -142,7 +142,7 @@ def _subject(setup: Setup, lengths: list[int], documents: DocumentSet, reporter:
 def _builder(setup: Setup) -> PasskeyPromptBuilder:
     config = setup.config
     assert isinstance(config, CompareConfig)
-    return PasskeyPromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed, config.distractors)
+    return PasskeyPromptBuilder.for_evaluation(setup.tokenizer, setup.bos_token_id, config.seed, config.distractors)
 
 
 def _listed(factors: Sequence[float]) -> str:

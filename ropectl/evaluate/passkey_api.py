@@ -123,7 +123,7 @@ def failed_gate(record: dict[str, Any], min_accuracy: float | None) -> list[str]
 def _check(config: PasskeyConfig) -> None:
     if config.grid not in GRIDS:
         raise ConfigError(f"grid = {config.grid!r} is not possible: allowed are {', '.join(GRIDS)}.")
-    if config.positions and config.grid != "position":
+    if config.needle_positions and config.grid != "position":
         raise ConfigError("--position names needles of another grid.", "Type: --grid position --position N")
     if config.grid == "position" and "depths" in config.model_fields_set:
         raise ConfigError(
@@ -141,7 +141,7 @@ def _plan(
     config: PasskeyConfig, method: ScalingMethod, builder: PasskeyPromptBuilder, lengths: Sequence[int]
 ) -> list[PasskeyTree]:
     if config.grid == "position":
-        positions = sorted(set(config.positions)) or default_positions(lengths)
+        positions = sorted(set(config.needle_positions)) or default_positions(lengths)
         return plan_positions(method, builder, lengths, positions, config.trials)
     return plan_passkey(method, builder, lengths, config.depth_values(), config.trials)
 
