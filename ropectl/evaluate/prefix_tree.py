@@ -1,0 +1,137 @@
+"""Prompts as a tree of shared prefixes: what of them a model has to compute once.
+
+A node is a run of tokens that all trials below it share. The path from the root to a leaf is what the model
+is given for one trial: a known answer without its last token, which is predicted and never an input, or the
+prompt alone where the answer is generated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+
+from ropectl.data.trials import Trial
+
+
+@dataclass(frozen=True)
+class Target:
+    """A token of a known answer, to be predicted.
+
+    Attributes:
+        position: Index of the token that predicts it, from the start of the prompt.
+        trial: Whose answer it is.
+        token: The token.
+    """
+
+    position: int
+    trial: int
+    token: int
+
+
+@dataclass(eq=False)
+class Node:
+    """A run of tokens that is computed once.
+
+    Attributes:
+        depth: Tokens before it.
+        tokens: Its tokens.
+        targets: Answer tokens that are predicted inside it, by position.
+        ends: Trials that are generated from behind its last token.
+        children: What follows; they begin with different tokens.
+    """
+
+    depth: int
+    tokens: Sequence[int]
+    targets: list[Target] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    children: list[Node] = field(default_factory=list)
+
+    @cached_property
+    def height(self) -> int:
+        """Tokens of the longest path from its first token to a leaf."""
+        return len(self.tokens) + max((child.height for child in self.children), default=0)
+
+    @cached_property
+    def width(self) -> int:
+        """Leaves at the end of its longest paths: so many rows stand side by side there."""
+        below = self.height - len(self.tokens)
+        return sum(child.width for child in self.children if child.height == below) or 1
+
+
+def count_nodes(trials: Sequence[Trial]) -> int:
+    """Returns the number of different prefixes of what the model is given: the tokens that a walk computes.
+
+    The last token of a known answer is no input and not counted; neither is what is generated.
+    """
+    total = 0
+    previous: Sequence[int] = ()
+    for inputs in sorted(_inputs(trial) for trial in trials):
+        total += len(inputs) - _shared(previous, inputs, 0)
+        previous = inputs
+    return total
+
+
+def build_tree(trials: Sequence[Trial], generate: bool = False) -> list[Node]:
+    """Returns the roots of the tree of all trials; usually one, for they begin alike.
+
+    Args:
+        trials: Each with a prompt of at least one token, and a known answer or some to generate.
+        generate: Decode the trials with a known answer too.
+    """
+    for trial in trials:
+        assert trial.answer_start > 0, "nothing predicts the first token"
+        assert trial.answer_ids or trial.max_new_tokens, "a trial has an answer, or generates one"
+    inputs = [_inputs(trial) for trial in trials]
+    ends = [trial.answer_start if generate or not trial.answer_ids else None for trial in trials]
+    order = sorted(range(len(trials)), key=inputs.__getitem__)
+    return list(_Grower(trials, inputs, ends).nodes(order, 0))
+
+
+@dataclass(frozen=True)
+class _Grower:
+    trials: Sequence[Trial]
+    inputs: Sequence[Sequence[int]]
+    prompt_ends: Sequence[int | None]
+
+    def nodes(self, order: Sequence[int], depth: int) -> Iterator[Node]:
+        """The nodes that begin at ``depth``, of trials in the order of their inputs that are alike before it."""
+        inputs = self.inputs
+        longer = [index for index in order if len(inputs[index]) > depth]
+        for _, members in groupby(longer, key=lambda index: inputs[index][depth]):
+            group = list(members)
+            stops = [stop for index in group if (stop := self.prompt_ends[index]) is not None and stop > depth]
+            end = min([depth + _shared(inputs[group[0]], inputs[group[-1]], depth), *stops])
+            yield Node(
+                depth,
+                inputs[group[0]][depth:end],
+                targets=self._targets(group, depth, end),
+                ends=[index for index in group if self.prompt_ends[index] == end],
+                children=list(self.nodes(group, end)),
+            )
+
+    def _targets(self, group: Sequence[int], start: int, end: int) -> list[Target]:
+        targets = [
+            Target(position, index, trial.input_ids[position + 1])
+            for index in group
+            for trial in [self.trials[index]]
+            for position in range(max(start, trial.answer_start - 1), min(end, len(trial.input_ids) - 1))
+        ]
+        return sorted(targets, key=lambda target: target.position)
+
+
+def _inputs(trial: Trial) -> Sequence[int]:
+    return trial.input_ids[:-1] if trial.answer_ids else trial.input_ids
+
+
+def _shared(left: Sequence[int], right: Sequence[int], start: int) -> int:
+    """Tokens from ``start`` on in which both agree, by bisection: comparing slices is fast."""
+    low, high = start, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low - start
