@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ropectl.checkpoint.api import patch_checkpoint
     from ropectl.compare.run import compare_methods
     from ropectl.evaluate.api import evaluate_passkey, evaluate_perplexity
+    from ropectl.evaluate.tasks_api import evaluate_tasks
     from ropectl.hf.patch import apply_rope
     from ropectl.rope.registry import parse_method
     from ropectl.train.api import finetune
@@ -21,6 +22,7 @@ _PLACES = {
     "compare_methods": "ropectl.compare.run",
     "evaluate_passkey": "ropectl.evaluate.api",
     "evaluate_perplexity": "ropectl.evaluate.api",
+    "evaluate_tasks": "ropectl.evaluate.tasks_api",
     "finetune": "ropectl.train.api",
     "parse_method": "ropectl.rope.registry",
     "patch_checkpoint": "ropectl.checkpoint.api",
@@ -31,6 +33,7 @@ __all__ = [
     "compare_methods",
     "evaluate_passkey",
     "evaluate_perplexity",
+    "evaluate_tasks",
     "finetune",
     "parse_method",
     "patch_checkpoint",

@@ -63,6 +63,8 @@ def _tensors_that_are_never_changed(cache: Any) -> dict[int, Any]:
     """A memo for ``deepcopy`` under which keys and values are shared: dynamic layers put new ones in their place."""
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-    layers = [layer for layer in getattr(cache, "layers", ()) if type(layer) in (DynamicLayer, DynamicSlidingWindowLayer)]
+    layers = [
+        layer for layer in getattr(cache, "layers", ()) if type(layer) in (DynamicLayer, DynamicSlidingWindowLayer)
+    ]
     tensors = [tensor for layer in layers if layer.is_initialized for tensor in (layer.keys, layer.values)]
     return {id(tensor): tensor for tensor in tensors}

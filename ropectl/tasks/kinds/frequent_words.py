@@ -42,8 +42,8 @@ class FrequentWords(RetrievalTask):
 
     def least_room(self, facts: Sequence[int]) -> int:
         """Returns a room in which the third and the fourth word differ by more than rounding."""
-        gap = (ASKED**-self.alpha - (ASKED + 1) ** -self.alpha) / self._norm
-        return int(math.ceil(1 / gap)) * facts[0]
+        gap: float = (ASKED**-self.alpha - (ASKED + 1) ** -self.alpha) / self._norm
+        return math.ceil(1 / gap) * facts[0]
 
     def body(self, kit: PromptKit, facts: Sequence[list[int]], layout: Layout) -> list[int]:
         """Returns the words, shuffled, as often as the law says; a last one may be cut."""

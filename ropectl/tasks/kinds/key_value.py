@@ -35,7 +35,7 @@ class KeyValue(RetrievalTask):
 
     def draw(self, kit: PromptKit, rng: random.Random) -> Puzzle:
         """Returns the line that is asked for."""
-        key, value = _FORMS[self.form](rng), _FORMS[self.form](rng)
+        key, value = kit.draw_different(rng, _FORMS[self.form], 2)
         question = f'\n\nWhat is the value of the key "{key}" in the list?'
         return Puzzle((_line(key, value),), question, f' "{key}":', f' "{value}"')
 

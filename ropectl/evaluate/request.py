@@ -1,0 +1,71 @@
+"""What the single measurements share: method and lengths out of the settings, and the frame of their records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ropectl.errors import ConfigError
+from ropectl.evaluate.setup import Setup, default_lengths
+from ropectl.records import SCHEMA_VERSION
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.notes import method_notes
+from ropectl.runs import command_line, package_versions
+
+
+def method_and_lengths(
+    setup: Setup, spec: str | None, lengths: tuple[int, ...]
+) -> tuple[ScalingMethod, list[int], list[str]]:
+    """Returns the method, the lengths, and what to say about them once everything else is checked too.
+
+    Args:
+        setup: The model.
+        spec: Method spec; None for the checkpoint's own scaling.
+        lengths: Wanted lengths; by default those around the trained one up to the target [tokens].
+
+    Raises:
+        ConfigError: If an option has nothing to act on.
+        MethodError: If the spec is wrong, or the checkpoint is scaled already.
+    """
+    if spec is None and setup.factor is not None:
+        raise ConfigError(
+            "--factor and --target-length need a method to apply them to.", "Type for example: -m yarn --factor 4"
+        )
+    if spec is None and setup.config.replace:
+        raise ConfigError(
+            "--replace needs a method to put in place of the checkpoint's scaling.",
+            "Type for example: --replace -m none",
+        )
+    method = setup.method(spec)
+    notes = [*setup.source.rope.warnings, *method_notes(method, setup.geometry, seq_len=setup.trained_length)]
+    if setup.factor is not None and not type(method).fill_factor({}, setup.factor, setup.geometry):
+        notes.append(
+            f"{method.label} has no extension factor: the one asked for decides only up to which length is measured."
+        )
+    chosen = sorted(set(lengths)) or default_lengths(setup.trained_length, setup.target(method))
+    limit = setup.source.rope.capacity(method)
+    beyond = [str(length) for length in chosen if limit is not None and length > limit]
+    if beyond:
+        notes.append(
+            f"Beyond what {method.label} is made for ({limit} tokens): {', '.join(beyond)}. Measured, and marked."
+        )
+    return method, chosen, [*notes, *setup.window_notes(chosen), *setup.attention_notes(chosen)]
+
+
+def header(setup: Setup, method: ScalingMethod) -> dict[str, Any]:
+    """Returns what every record begins with."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "model": setup.config.model,
+        "method": str(method),
+        "geometry": setup.geometry.to_json(),
+    }
+
+
+def manifest(setup: Setup) -> dict[str, Any]:
+    """Returns what is needed to make a record again."""
+    return {
+        "command": command_line(),
+        "config": setup.config.model_dump(mode="json"),
+        "versions": package_versions(),
+        "bos_token_id": setup.bos_token_id,
+    }
