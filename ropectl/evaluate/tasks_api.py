@@ -12,6 +12,7 @@ from typing import Any
 
 from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError
+from ropectl.evaluate.config import DEFAULT_TEXT
 from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.evaluate.request import header, manifest, method_and_lengths
 from ropectl.evaluate.setup import Setup
@@ -42,6 +43,10 @@ class _Request:
     @classmethod
     def of(cls, config: TasksConfig, specs: Sequence[str]) -> _Request:
         tasks = parse_tasks(specs)
+        if config.text != DEFAULT_TEXT and not any(getattr(task, "haystack", "") == "text" for task in tasks):
+            raise ConfigError(
+                "--text is used by none of these tasks: they make their own text.", "One that uses it: --task needle"
+            )
         setup = Setup.of(config)
         method, lengths, notes = method_and_lengths(setup, config.method, config.lengths)
         tokenizer = setup.tokenizer
@@ -183,8 +188,4 @@ def _plan(request: _Request) -> list[dict[str, Any]]:
     if total is not None and total < max(request.lengths):
         length = format_length(max(request.lengths))
         request.notes.append(f"{config.text} has only {total} tokens: prompts of {length} repeat it.")
-    if config.text != TasksConfig().text and not any(getattr(task, "haystack", "") == "text" for task in request.tasks):
-        raise ConfigError(
-            "--text is used by none of these tasks: they make their own text.", "Tasks that use it: --task needle"
-        )
     return plan

@@ -34,7 +34,7 @@ def tasks_parts(record: Mapping[str, Any]) -> list[Table | Text]:
     parts: list[Table | Text] = []
     for group in _groups(range(len(averages)), LENGTHS_PER_TABLE):
         columns = [_length_name(averages[index]["length"], trained) for index in group]
-        table = _table("Score in percent (95 % interval) by length (L: trained)", "task", columns)
+        table = _table("Score in %, 95 % interval (L: trained)", "task", columns)
         for result in tasks:
             table.add_row(result["task"], *(_score(result["lengths"][index]) for index in group))
         if len(tasks) > 1:
@@ -42,6 +42,8 @@ def tasks_parts(record: Mapping[str, Any]) -> list[Table | Text]:
             table.add_row(AVERAGE, *(_percent(averages[index]) for index in group))
         parts.append(table)
     parts.append(_verdicts(record))
+    if any(result["uses"] is None for result in tasks):
+        parts.append(Text(f"uses {NOT_AVAILABLE}: fewer than {MIN_TRIALS} prompts at a length"))
     with_depths = [result for result in tasks if result["lengths"][0]["depths"]]
     if len(with_depths) <= MAX_DEPTH_TABLES:
         for result in with_depths:
@@ -51,7 +53,7 @@ def tasks_parts(record: Mapping[str, Any]) -> list[Table | Text]:
     return parts
 
 
-def _verdicts(record: Mapping[str, Any]) -> Table | Text:
+def _verdicts(record: Mapping[str, Any]) -> Table:
     tasks, reach = record["tasks"], record["reach"]
     title = f"Uses: longest length with {reach['used_score']:.0%} at it and every shorter one"
     table = _table(title, "task", ["metric", "chance", "trials a length", "uses"])
@@ -64,8 +66,6 @@ def _verdicts(record: Mapping[str, Any]) -> Table | Text:
     if len(tasks) > 1:
         table.add_section()
         table.add_row(AVERAGE, "", "", "", _uses(reach["uses"]))
-    if any(result["uses"] is None for result in tasks):
-        table.caption = Text(f"{NOT_AVAILABLE}: fewer than {MIN_TRIALS} prompts at a length")
     return table
 
 
@@ -76,7 +76,7 @@ def _uses(uses: int | None) -> str:
 def _depth_tables(result: Mapping[str, Any]) -> Iterator[Table]:
     depths = sorted({cell["depth"] for entry in result["lengths"] for cell in entry["depths"]})
     for group in _groups(depths, DEPTHS_PER_TABLE):
-        title = f"{result['task']}: score in percent by depth"
+        title = f"{result['task']}: score in % by depth"
         table = _table(title, "length", [f"{depth:.0%}" for depth in group])
         for entry in result["lengths"]:
             found = {cell["depth"]: f"{100 * cell['score']:.0f}" for cell in entry["depths"]}
