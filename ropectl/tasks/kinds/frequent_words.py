@@ -64,10 +64,10 @@ class FrequentWords(RetrievalTask):
     def counts(self, num_words: int) -> list[int]:
         """Returns how often each rank occurs among so many words."""
         counts: list[int] = []
-        left = num_words
+        left, norm = num_words, self._norm
         while left:
             rank = len(counts) + 1
-            counts.append(min(left, max(1, round(num_words * rank**-self.alpha / self._norm))))
+            counts.append(min(left, max(1, round(num_words * rank**-self.alpha / norm))))
             left -= counts[-1]
         return counts
 
