@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ropectl.checkpoint.api import patch_checkpoint
     from ropectl.compare.run import compare_methods
-    from ropectl.evaluate.api import evaluate_passkey, evaluate_perplexity
+    from ropectl.evaluate.api import evaluate_perplexity
+    from ropectl.evaluate.passkey_api import evaluate_passkey
     from ropectl.evaluate.tasks_api import evaluate_tasks
     from ropectl.hf.patch import apply_rope
     from ropectl.rope.registry import parse_method
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "apply_rope": "ropectl.hf.patch",
     "compare_methods": "ropectl.compare.run",
-    "evaluate_passkey": "ropectl.evaluate.api",
+    "evaluate_passkey": "ropectl.evaluate.passkey_api",
     "evaluate_perplexity": "ropectl.evaluate.api",
     "evaluate_tasks": "ropectl.evaluate.tasks_api",
     "finetune": "ropectl.train.api",

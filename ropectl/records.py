@@ -55,8 +55,11 @@ class PasskeyCell:
         accuracy: correct / trials.
         ci_low: Lower end of the Wilson 95 % interval of the accuracy.
         ci_high: Upper end.
-        answer_logprob: Mean log-probability of the whole answer [nats]; a signal where accuracy has none.
+        answer_logprob: Mean log-probability of the whole answer [nats]; a signal where accuracy has none. None
+            where answers are generated and read.
         beyond_capacity: Whether the length passes what the method was asked to reach.
+        num_differing: Trials whose text, decoded greedily, says otherwise than the scores; None where scores were
+            not checked that way.
     """
 
     length: int
@@ -69,8 +72,9 @@ class PasskeyCell:
     accuracy: float
     ci_low: float
     ci_high: float
-    answer_logprob: float
+    answer_logprob: float | None
     beyond_capacity: bool = False
+    num_differing: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,9 +88,10 @@ class PasskeyLength:
         accuracy: correct / trials.
         ci_low: Lower end of the Wilson 95 % interval.
         ci_high: Upper end.
-        answer_logprob: Mean log-probability of the whole answer [nats].
+        answer_logprob: Mean log-probability of the whole answer [nats]; None where answers are generated and read.
         depths: The cells behind it.
         beyond_capacity: Whether the length passes what the method was asked to reach.
+        num_differing: Trials whose greedy text says otherwise than the scores; None where that was not checked.
     """
 
     length: int
@@ -95,9 +100,10 @@ class PasskeyLength:
     accuracy: float
     ci_low: float
     ci_high: float
-    answer_logprob: float
+    answer_logprob: float | None
     depths: list[PasskeyCell]
     beyond_capacity: bool = False
+    num_differing: int | None = None
 
 
 @dataclass(frozen=True)

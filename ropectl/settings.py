@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Config = TypeVar("Config", bound=BaseModel)
 
 _ONE_LENGTH = ("target_length", "original_length", "prefill_chunk", "freeze_at", "length", "seq_len")
-_MANY_LENGTHS = ("lengths", "eval_lengths")
+_MANY_LENGTHS = ("lengths", "eval_lengths", "positions")
 
 
 def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:

@@ -29,7 +29,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.builtin.corpus import stdlib_documents
-from ropectl.data.passkey import FILLER, NEEDLE, QUESTION, TASK, FillerStream, PasskeyPromptBuilder
+from ropectl.data.passkey import PasskeyPromptBuilder
+from ropectl.data.passkey_wording import FILLER, NEEDLE, QUESTION, TASK, FillerStream
 
 BOS = "<|bos|>"
 

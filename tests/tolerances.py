@@ -41,3 +41,6 @@ CHUNKED_LOSS = 1e-5
 
 #: Estimated against measured bytes that a forward pass keeps (relative): padding, and a few vectors that are not counted.
 KEPT_BYTES = 0.03
+
+#: The answer's log-probability, prompt by prompt against a walk with a cache in other pieces, float32 (absolute, nats).
+WALK = 2e-4

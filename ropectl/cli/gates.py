@@ -1,20 +1,19 @@
-"""Gates: limits that a result must keep, for use in scripts and CI."""
+"""Gates: a measurement that is done, but falls short of what was asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NoReturn
 
 import typer
 
-#: Everything was measured, and a limit was not kept.
-EXIT_GATE_FAILED = 3
+#: Done, and short of a limit that a flag set.
+EXIT_GATE = 3
 
 
-def gate_failed(messages: Sequence[str]) -> NoReturn:
-    """Prints each message as a warning and ends the command with exit code 3."""
+def gate_failed(messages: list[str]) -> NoReturn:
+    """Says what falls short, a warning each, and exits with code 3."""
     from ropectl.cli import output
 
     for message in messages:
         output.warn(message)
-    raise typer.Exit(EXIT_GATE_FAILED)
+    raise typer.Exit(EXIT_GATE)

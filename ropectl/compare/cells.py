@@ -129,12 +129,12 @@ class CellFactory:
                 "capacity": self.rope.capacity(method),
                 "prefill_chunk": config.prefill_chunk,
             }
-            record = measure_passkey(
+            (record,) = measure_passkey(
                 model,
                 method,
                 self.rope.geometry,
                 self.builder,
-                length,
+                [length],
                 depths,
                 config.trials,
                 **limits,

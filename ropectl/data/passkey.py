@@ -13,6 +13,9 @@ answer are exact. Everything up to the needle and the needle itself depend on ``
 position, trial)`` alone: whatever else is run, a trial is the same prompt, and two prompts with the
 needle at the same position share every token up to the end of the shorter one's filler. Distractors are
 the exception: they are scattered over the whole length, so prompts of different lengths differ there.
+
+For instruct models the chat template is put around it once: task, filler, needle and question are the
+user's turn, and the assistant's begins with "The pass key is".
 """
 
 from __future__ import annotations
@@ -20,38 +23,24 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
-from ropectl.data.tokens import encode_fragment
+from ropectl.data.chat import chat_frame
+from ropectl.data.distractors import hide
+from ropectl.data.passkey_wording import KEY_RANGE, MAX_DISTRACTORS, NOMINAL_KEY, FillerStream, PasskeyWording
+from ropectl.data.trials import Trial
 from ropectl.errors import ConfigError
-
-TASK = (
-    "There is an important info hidden inside a lot of irrelevant text. Find it and memorize them. "
-    "I will quiz you about the important information there.\n"
-)
-FILLER = (
-    "The grass is green.",
-    "The sky is blue.",
-    "The sun is yellow.",
-    "Here we go.",
-    "There and back again.",
-)
-NEEDLE = "\nThe pass key{label} is {key}. Remember it. {key} is the pass key{label}.\n"
-QUESTION = "\nWhat is the pass key{label}? The pass key{label} is"
-
-#: Labels of the target (first) and of the distractors, for prompts with several keys.
-LABELS = ("A", "B", "C", "D", "E", "F", "G", "H", "I", "J")
-MAX_DISTRACTORS = len(LABELS) - 1
-
-KEY_RANGE = (10_000, 99_999)  # five random digits
 
 EVALUATION_NAMESPACE, TRAINING_NAMESPACE = "ropectl-passkey", "ropectl-passkey-training"
 
-FillerStream = Callable[[random.Random, int], list[int]]
+#: Tokens that a generated answer may take: a space, five digits, and some to see that the number ends there.
+GENERATED_ROOM = 8
+
+#: Tokens that an example shows around the needle, and behind the task.
+_EXAMPLE_MARGIN = 16
 
 
 @dataclass(frozen=True)
@@ -59,11 +48,13 @@ class PasskeyPrompt:
     """One trial.
 
     Attributes:
-        input_ids: All tokens, the answer included; exactly as many as asked for.
+        input_ids: All tokens, the answer included; exactly as many as asked for. Without the answer where it
+            is generated.
         answer_start: Index of the first answer token in ``input_ids``.
         needle_position: Index of the needle's first token.
         key: The number to retrieve.
         distractor_keys: The other numbers in the haystack.
+        max_new_tokens: Tokens kept free for an answer that is generated; 0 where it is there.
     """
 
     input_ids: list[int]
@@ -71,6 +62,13 @@ class PasskeyPrompt:
     needle_position: int
     key: str
     distractor_keys: tuple[str, ...] = ()
+    max_new_tokens: int = 0
+
+    @property
+    def trial(self) -> Trial:
+        """The prompt as whoever scores it sees it."""
+        references = (self.key,) if self.max_new_tokens else ()
+        return Trial(self.input_ids, self.answer_start, references, self.max_new_tokens)
 
 
 class PasskeyPromptBuilder:
@@ -85,9 +83,11 @@ class PasskeyPromptBuilder:
         filler: Replaces the published filler: ``filler(rng, n)`` returns ``n`` tokens.
         namespace: Seeds under another namespace are other seeds: what is trained on draws its keys and
             filler apart from what is measured, whatever the seeds.
+        chat: Put the tokenizer's chat template around the prompt; it decides about the first token too.
+        generated: Leave room for an answer that is generated, and read as text, instead of giving its tokens.
 
     Raises:
-        ConfigError: If ``num_distractors`` is out of range.
+        ConfigError: If ``num_distractors`` is out of range, or there is no usable chat template.
     """
 
     def __init__(
@@ -98,28 +98,60 @@ class PasskeyPromptBuilder:
         num_distractors: int = 0,
         filler: FillerStream | None = None,
         namespace: str = EVALUATION_NAMESPACE,
+        chat: bool = False,
+        generated: bool = False,
     ) -> None:
         if not 0 <= num_distractors <= MAX_DISTRACTORS:
             raise ConfigError(
                 f"distractors = {num_distractors} is not possible: allowed are 0 to {MAX_DISTRACTORS}.",
                 "Type for example: --distractors 3",
             )
-        self._tokenizer = tokenizer
-        self._head = [bos_token_id] if bos_token_id is not None else []
-        self._head += self._encode(TASK)
+        self._words = PasskeyWording(tokenizer, bos_token_id, num_distractors, chat_frame(tokenizer) if chat else None)
+        self._generated = generated
         self._seed = f"{namespace}:{seed}"
-        self._labels = [f" {label}" for label in LABELS[: num_distractors + 1]] if num_distractors else [""]
-        self._question = self._encode(QUESTION.format(label=self._labels[0]))
-        self._filler = filler or self._published_filler
+        self._filler = filler or self._words.filler
+
+    @classmethod
+    def for_evaluation(
+        cls, tokenizer: Any, bos_token_id: int | None, seed: int = 0, num_distractors: int = 0, chat: bool = False
+    ) -> PasskeyPromptBuilder:
+        """Returns a builder whose answers are given token by token where that can be, else generated.
+
+        Raises:
+            ConfigError: If ``num_distractors`` is out of range, or there is no usable chat template.
+        """
+        exact = cls(tokenizer, bos_token_id, seed, num_distractors, chat=chat)
+        if exact._words.has_answer_tokens:
+            return exact
+        return cls(tokenizer, bos_token_id, seed, num_distractors, chat=chat, generated=True)
+
+    @property
+    def first_token(self) -> int:
+        """The token that every prompt begins with."""
+        return self._words.head[0]
+
+    @property
+    def prompt_format(self) -> str:
+        """``raw`` for plain text, ``chat`` with the chat template around it."""
+        return "chat" if self._words.chat else "raw"
+
+    @property
+    def answers(self) -> str:
+        """``tokens`` where answers are known token by token, ``text`` where they are generated and read."""
+        return "text" if self._generated else "tokens"
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """Returns the text of some tokens, such as a generated answer."""
+        return self._words.text(tokens)
 
     @property
     def min_length(self) -> int:
         """The shortest prompt that can be built: everything but filler [tokens]."""
-        others = self._needle_lengths[1:]
+        others = self._words.needle_lengths[1:]
         # One needle's room more than the distractors take: wherever the asked needle stands, there is
         # then always a side with room for the next one.
         room = sum(others) + max(others) if others else 0
-        return len(self._head) + self._tail_length + room
+        return len(self._words.head) + self._tail_length + room
 
     def needle_position(self, length: int, depth: float) -> int:
         """Returns where the needle starts in a prompt of ``length`` tokens.
@@ -128,7 +160,7 @@ class PasskeyPromptBuilder:
         task, 1 directly before the question. So depth 1/2 of 2048 and depth 1/4 of 4096 tokens are
         the same position and the same trial.
         """
-        return max(len(self._head), min(round(depth * length), length - self._tail_length))
+        return max(len(self._words.head), min(round(depth * length), length - self._tail_length))
 
     def distinct_depths(self, length: int, depths: Sequence[float]) -> list[float]:
         """Returns the depths that are different positions in a prompt of ``length`` tokens.
@@ -164,15 +196,38 @@ class PasskeyPromptBuilder:
         position = self.needle_position(length, depth)
         rng = random.Random(f"{self._seed}:{position}:{trial}")
         keys = self._draw_keys(rng)
-        needle = self._needle(keys[0], self._labels[0])
-        answer = self._answer(keys[0])
+        words = self._words
+        needle, *others = [words.needle(key, label) for key, label in zip(keys, words.labels, strict=True)]
+        answer = [] if self._generated else words.answer(keys[0])
+        answer_start = length - self._answer_length
 
-        before = self._filler(rng, position - len(self._head))
-        after = self._filler(rng, length - position - len(needle) - len(self._question) - len(answer))
-        if len(keys) > 1:
-            before, after = self._hide_distractors(before, after, keys[1:], rng)
-        input_ids = self._head + before + needle + after + self._question + answer
-        return PasskeyPrompt(input_ids, length - len(answer), position, keys[0], tuple(keys[1:]))
+        before = self._filler(rng, position - len(words.head))
+        after = self._filler(rng, answer_start - position - len(needle) - len(words.question))
+        if others:
+            before, after = hide(before, after, others, rng)
+        input_ids = words.head + before + needle + after + words.question + answer
+        room = self._answer_length if self._generated else 0
+        return PasskeyPrompt(input_ids, answer_start, position, keys[0], tuple(keys[1:]), room)
+
+    def example(self, length: int, depth: float) -> str:
+        """Returns the text of a prompt, without its answer, shortened to what is asked and where it is hidden."""
+        prompt = self.build(length, depth, 0)
+        ids, margin = prompt.input_ids[: prompt.answer_start], _EXAMPLE_MARGIN
+        words, start = self._words, prompt.needle_position
+        shown = [
+            (0, len(words.head) + margin),
+            (start - margin, start + words.needle_lengths[0] + margin),
+            (len(ids) - len(words.question) - margin, len(ids)),
+        ]
+        parts: list[list[int]] = []
+        reached = 0
+        for start, end in shown:
+            if parts and start <= reached:
+                parts[-1] += ids[reached:end]
+            else:
+                parts.append(ids[start:end])
+            reached = max(reached, min(end, len(ids)))
+        return " [...] ".join(map(words.text, parts))
 
     def fingerprint(self, lengths: Sequence[int], depths: Sequence[float], trials: int) -> str:
         """Returns a hash over all prompts of a grid: equal hashes mean the same trials.
@@ -180,93 +235,34 @@ class PasskeyPromptBuilder:
         Raises:
             ConfigError: If a length is too short for a prompt.
         """
+        points = [(length, depth) for length in lengths for depth in self.distinct_depths(length, depths)]
+        return self.fingerprint_points(points, trials)
+
+    def fingerprint_points(self, points: Sequence[tuple[int, float]], trials: int) -> str:
+        """Returns a hash over all prompts at some (length, depth), in their order."""
         digest = hashlib.sha256()
-        for length in lengths:
-            for depth in self.distinct_depths(length, depths):
-                for trial in range(trials):
-                    digest.update(json.dumps(self.build(length, depth, trial).input_ids).encode())
+        for length, depth in points:
+            for trial in range(trials):
+                digest.update(json.dumps(self.build(length, depth, trial).input_ids).encode())
         return digest.hexdigest()
-
-    def _hide_distractors(
-        self, before: list[int], after: list[int], keys: list[str], rng: random.Random
-    ) -> tuple[list[int], list[int]]:
-        """Lets the other needles take the place of filler on both sides; lengths stay as they are."""
-        sides = (before, after)
-        chosen: tuple[list[list[int]], list[list[int]]] = ([], [])
-        for key, label in zip(keys, self._labels[1:], strict=True):
-            needle = self._needle(key, label)
-            room = [len(filler) - sum(map(len, needles)) for filler, needles in zip(sides, chosen, strict=True)]
-            fits = [side for side in (0, 1) if room[side] >= len(needle)]
-            side = rng.choices(fits, weights=[room[side] for side in fits])[0]
-            chosen[side].append(needle)
-        return self._scatter(before, chosen[0], rng), self._scatter(after, chosen[1], rng)
-
-    @staticmethod
-    def _scatter(filler: list[int], needles: list[list[int]], rng: random.Random) -> list[int]:
-        kept = len(filler) - sum(map(len, needles))
-        cuts = sorted(rng.randint(0, kept) for _ in needles)
-        result: list[int] = []
-        for start, end, needle in zip([0, *cuts], cuts, needles, strict=False):
-            result += filler[start:end] + needle
-        return result + filler[cuts[-1] if cuts else 0 : kept]
 
     def _draw_keys(self, rng: random.Random) -> list[str]:
         """Draws a key for each label; they differ, and take as many tokens as the nominal one, so that lengths are exact."""
         keys: list[str] = []
-        for label, needle_length in zip(self._labels, self._needle_lengths, strict=True):
+        words, answer_length = self._words, self._answer_length
+        for label, needle_length in zip(words.labels, words.needle_lengths, strict=True):
             while True:
                 key = str(rng.randint(*KEY_RANGE))
-                lengths = len(self._needle(key, label)), len(self._answer(key))
-                if key not in keys and lengths == (needle_length, self._answer_length):
+                fits = len(words.needle(key, label)) == needle_length
+                if key not in keys and fits and (self._generated or words.answer_length(key) == answer_length):
                     break
             keys.append(key)
         return keys
 
     @property
     def _tail_length(self) -> int:
-        return self._needle_lengths[0] + len(self._question) + self._answer_length
-
-    @cached_property
-    def _nominal_key(self) -> str:
-        return str(random.Random("ropectl-nominal-key").randint(*KEY_RANGE))
-
-    @cached_property
-    def _needle_lengths(self) -> list[int]:
-        """Tokens of the needle under each label, with the nominal key."""
-        return [len(self._needle(self._nominal_key, label)) for label in self._labels]
+        return self._words.needle_lengths[0] + len(self._words.question) + self._answer_length
 
     @cached_property
     def _answer_length(self) -> int:
-        return len(self._answer(self._nominal_key))
-
-    def _needle(self, key: str, label: str) -> list[int]:
-        return self._encode(NEEDLE.format(key=key, label=label))
-
-    def _answer(self, key: str) -> list[int]:
-        """Tokens of the answer: what the question gains when the key is written behind it."""
-        question = QUESTION.format(label=self._labels[0])
-        tokens = self._encode(f"{question} {key}")
-        if tokens[: len(self._question)] != self._question:
-            raise ConfigError(
-                "This tokenizer merges the end of the question with the key: no exact answer tokens exist."
-            )
-        return tokens[len(self._question) :]
-
-    def _published_filler(self, rng: random.Random, count: int) -> list[int]:
-        """The five published sentences in their order, over and over, from a random one on."""
-        start = rng.randrange(len(FILLER))
-        first, following = self._sentences
-        tokens = list(first[start])
-        sentence = start
-        while len(tokens) < count:
-            sentence = (sentence + 1) % len(FILLER)
-            tokens += following[sentence]
-        return list(islice(tokens, count))
-
-    @cached_property
-    def _sentences(self) -> tuple[list[list[int]], list[list[int]]]:
-        """Each filler sentence as the first of a line, and as one that follows another."""
-        return [self._encode(s) for s in FILLER], [self._encode(f" {s}") for s in FILLER]
-
-    def _encode(self, text: str) -> list[int]:
-        return encode_fragment(self._tokenizer, text)
+        return GENERATED_ROOM if self._generated else len(self._words.answer(NOMINAL_KEY))

@@ -61,6 +61,11 @@ class PasskeyConfig(PasskeyGrid):
     method: str | None = Field(None, description="method spec; the checkpoint's own scaling by default")
     lengths: tuple[int, ...] = Field((), description="lengths of prompt and answer [tokens]")
     trials: int = Field(10, ge=1, description="prompts per length and depth")
+    grid: str = Field("depth", description="depth (needles at shares of each length) or position (at fixed tokens)")
+    positions: tuple[int, ...] = Field((), description="needle positions of grid = position [tokens]")
+    generate: bool = Field(False, description="decode the answers greedily too, and compare")
+    chat: bool = Field(False, description="ask through the tokenizer's chat template")
+    min_accuracy: float | None = Field(None, gt=0, le=1, description="fail where a length's accuracy is below")
 
 
 class CompareConfig(TextConfig, PasskeyGrid):

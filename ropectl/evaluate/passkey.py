@@ -1,31 +1,31 @@
 """Passkey retrieval, scored by teacher forcing.
 
 The argmax at every answer position, given the true answer before it, equals the answer. By induction
-that is exactly "greedy decoding produces the answer", for one forward pass and no decoding.
-
-All prompts of a cell have the same number of tokens, so they are batched without padding or masks.
+that is exactly "greedy decoding produces the answer", without decoding. Where a tokenizer gives the answer no
+tokens of its own, it is decoded greedily and read as text.
 """
 
 from __future__ import annotations
 
-import math
+import re
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
-from ropectl.data.passkey import PasskeyPromptBuilder
-from ropectl.errors import MeasurementError
+from ropectl.data.passkey import PasskeyPrompt, PasskeyPromptBuilder
+from ropectl.evaluate.passkey_plan import PasskeyTree, Point, plan_passkey, plan_positions, prompts_of, walks
 from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.evaluate.statistics import wilson_interval
-from ropectl.evaluate.token_loss import Scorer
+from ropectl.evaluate.walk import MAX_BATCH_TOKENS, TrialScore, walk
 from ropectl.hf.patch import apply_rope
 from ropectl.records import PasskeyCell, PasskeyLength
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 
-#: Tokens of a batch of prompts; a prompt longer than this is a batch of its own.
-MAX_BATCH_TOKENS = 8192
+__all__ = [
+    "PasskeyTree", "by_length", "k_max", "measure_passkey", "measure_tree", "measure_trees", "plan_passkey",
+    "plan_positions", "summarize",
+]  # fmt: skip
 
 
 def measure_passkey(
@@ -33,94 +33,173 @@ def measure_passkey(
     method: ScalingMethod,
     geometry: RopeGeometry,
     builder: PasskeyPromptBuilder,
-    length: int,
+    lengths: Sequence[int],
     depths: Sequence[float],
+    trials: int,
+    **options: Any,
+) -> list[PasskeyLength]:
+    """Returns how often the planted number is retrieved, for each length.
+
+    Args:
+        model: A causal language model of transformers.
+        method: Applied for the measurement, and undone after it.
+        geometry: What the model was trained with.
+        builder: Builds the prompts.
+        lengths: Tokens of prompt and answer together.
+        depths: Relative positions of the needle, in [0, 1]; of those that a short prompt moves to one
+            place the first is measured.
+        trials: Prompts per length and depth.
+        options: As for :func:`measure_trees`.
+
+    Raises:
+        ConfigError: If a length leaves no room for a prompt.
+        MeasurementError: If the model computes no usable probabilities.
+    """
+    trees = plan_passkey(method, builder, lengths, depths, trials)
+    return by_length(measure_trees(model, method, geometry, builder, trees, trials, **options))
+
+
+def measure_tree(
+    model: Any,
+    method: ScalingMethod,
+    geometry: RopeGeometry,
+    builder: PasskeyPromptBuilder,
+    tree: PasskeyTree,
+    trials: int,
+    **options: Any,
+) -> list[PasskeyCell]:
+    """Returns the cells of one tree, in the order of its points; arguments as for :func:`measure_trees`."""
+    return measure_trees(model, method, geometry, builder, [tree], trials, **options)
+
+
+def measure_trees(
+    model: Any,
+    method: ScalingMethod,
+    geometry: RopeGeometry,
+    builder: PasskeyPromptBuilder,
+    trees: Sequence[PasskeyTree],
     trials: int,
     *,
     layers: str | None = None,
     capacity: int | None = None,
     prefill_chunk: int | None = None,
     max_batch_tokens: int = MAX_BATCH_TOKENS,
+    generate: bool = False,
     progress: Progress = no_progress,
-) -> PasskeyLength:
-    """Returns how often the planted number is retrieved from prompts of ``length`` tokens.
+) -> list[PasskeyCell]:
+    """Returns the cells of some trees, walked together where the model computes the same in them.
 
     Args:
         model: A causal language model of transformers.
-        method: Applied for the measurement, frozen at ``length`` if it depends on it, and undone after it.
+        method: Applied for each walk, frozen at its length if it depends on it, and undone after it.
         geometry: What the model was trained with.
         builder: Builds the prompts.
-        length: Tokens of prompt and answer together.
-        depths: Relative positions of the needle, in [0, 1]; of those that a short prompt moves to one
-            place the first is measured.
-        trials: Prompts per depth.
+        trees: What to measure.
+        trials: Prompts per point.
         layers: The layer type that is scaled, where each has its own rotary table.
         capacity: A longer prompt is marked as beyond it [tokens]; None marks nothing.
-        prefill_chunk: Tokens per forward pass; None for whole prompts.
-        max_batch_tokens: Most tokens in a batch of prompts.
-        progress: Told the tokens of each batch.
+        prefill_chunk: Most tokens of a prompt per forward pass; None for what the walk chooses.
+        max_batch_tokens: Most tokens that the rows of a cache hold together.
+        generate: Decode the answers greedily too, and count where the text says otherwise.
+        progress: Told the tokens of each forward pass.
 
     Raises:
-        ConfigError: If ``length`` leaves no room for a prompt.
+        MeasurementError: If the model computes no usable probabilities.
     """
-    beyond = capacity is not None and length > capacity
-    with apply_rope(model, method, geometry=geometry, seq_len=length, layers=layers):
-        scorer = Scorer.of(model, prefill_chunk)
-        cells = [
-            _cell(scorer, builder, length, depth, trials, max_batch_tokens, progress, beyond)
-            for depth in builder.distinct_depths(length, depths)
-        ]
-    return summarize(cells)
+    cells: dict[tuple[int, Point], PasskeyCell] = {}
+    for group in walks(trees):
+        points = [(tree.position, point) for tree in group for point in tree.points]
+        prompts = prompts_of(builder, [point for _, point in points], trials)
+        seq_len = max(length for _, (length, _) in points)
+        with apply_rope(model, method, geometry=geometry, seq_len=seq_len, layers=layers):
+            scores = walk(
+                model, [prompt.trial for prompt in prompts], prefill_chunk=prefill_chunk,
+                max_batch_tokens=max_batch_tokens, generate=generate, progress=progress,
+            )  # fmt: skip
+        for number, place in enumerate(points):
+            own = slice(number * trials, (number + 1) * trials)
+            length, depth = place[1]
+            beyond = capacity is not None and length > capacity
+            cells[place] = _cell(builder, length, depth, prompts[own], scores[own], generate, beyond)
+    return [cells[tree.position, point] for tree in trees for point in tree.points]
+
+
+def by_length(cells: Sequence[PasskeyCell]) -> list[PasskeyLength]:
+    """Returns cells in any order as one record a length, both ascending."""
+    groups: dict[int, list[PasskeyCell]] = defaultdict(list)
+    for cell in cells:
+        groups[cell.length].append(cell)
+    return [summarize(sorted(groups[length], key=lambda cell: cell.needle_position)) for length in sorted(groups)]
 
 
 def summarize(cells: Sequence[PasskeyCell]) -> PasskeyLength:
     """Returns the cells of one length as one record."""
     correct, trials = sum(cell.correct for cell in cells), sum(cell.trials for cell in cells)
     low, high = wilson_interval(correct, trials)
-    logprob = sum(cell.answer_logprob * cell.trials for cell in cells) / trials
+    logprobs = [cell.answer_logprob * cell.trials for cell in cells if cell.answer_logprob is not None]
+    differing = [cell.num_differing for cell in cells if cell.num_differing is not None]
     return PasskeyLength(
-        cells[0].length, correct, trials, correct / trials, low, high, logprob, list(cells), cells[0].beyond_capacity
-    )
-
-
-def _cell(
-    scorer: Scorer,
-    builder: PasskeyPromptBuilder,
-    length: int,
-    depth: float,
-    trials: int,
-    max_batch_tokens: int,
-    progress: Progress,
-    beyond: bool,
-) -> PasskeyCell:
-    prompts = [builder.build(length, depth, trial) for trial in range(trials)]
-    num_answer = length - prompts[0].answer_start
-    batch_size = max(1, max_batch_tokens // length)
-    correct, logprob = 0, 0.0
-    for start in range(0, trials, batch_size):
-        ids = torch.tensor([prompt.input_ids for prompt in prompts[start : start + batch_size]])
-        logits = scorer.last_logits(ids, num_answer)
-        answer = ids[:, -num_answer:].to(logits.device)
-        correct += int((logits.argmax(dim=-1) == answer).all(dim=-1).sum())
-        logprob += float(logits.log_softmax(dim=-1).gather(-1, answer.unsqueeze(-1)).double().sum())
-        progress(ids.numel())
-    if not math.isfinite(logprob):
-        raise MeasurementError(
-            f"The log-probability of the answers at {length} tokens is {logprob}: the model computes no usable probabilities there.",
-            "If the dtype is float16, its range may be too small: --dtype bfloat16 or float32.",
-        )
-    low, high = wilson_interval(correct, trials)
-    return PasskeyCell(
-        length=length,
-        depth=depth,
-        needle_position=prompts[0].needle_position,
-        prompt_tokens=length - num_answer,
-        answer_tokens=num_answer,
+        length=cells[0].length,
         correct=correct,
         trials=trials,
         accuracy=correct / trials,
         ci_low=low,
         ci_high=high,
-        answer_logprob=logprob / trials,
-        beyond_capacity=beyond,
+        answer_logprob=sum(logprobs) / trials if logprobs else None,
+        depths=list(cells),
+        beyond_capacity=cells[0].beyond_capacity,
+        num_differing=sum(differing) if differing else None,
     )
+
+
+def k_max(lengths: Sequence[PasskeyLength], accuracy: float) -> int:
+    """Returns the longest length with at least this accuracy at it and at every shorter one; 0 if the shortest fails [tokens].
+
+    The effective context of Position Interpolation (20 %) and of YaRN. Without a word on how sure it is.
+    """
+    best = 0
+    for entry in sorted(lengths, key=lambda entry: entry.length):
+        if entry.accuracy < accuracy:
+            break
+        best = entry.length
+    return best
+
+
+def _cell(
+    builder: PasskeyPromptBuilder,
+    length: int,
+    depth: float,
+    prompts: Sequence[PasskeyPrompt],
+    scores: Sequence[TrialScore],
+    generate: bool,
+    beyond: bool,
+) -> PasskeyCell:
+    trials, prompt_tokens = len(prompts), prompts[0].answer_start
+    scored = [score.correct for score in scores]
+    read = [_says(builder.text(s.generated), p.key) for s, p in zip(scores, prompts, strict=True)]
+    generated_only = builder.answers == "text"
+    correct = sum(read if generated_only else scored)
+    logprobs = [score.answer_logprob for score in scores if score.answer_logprob is not None]
+    compared = generate and not generated_only
+    low, high = wilson_interval(correct, trials)
+    return PasskeyCell(
+        length=length,
+        depth=depth,
+        needle_position=prompts[0].needle_position,
+        prompt_tokens=prompt_tokens,
+        answer_tokens=length - prompt_tokens,
+        correct=correct,
+        trials=trials,
+        accuracy=correct / trials,
+        ci_low=low,
+        ci_high=high,
+        answer_logprob=sum(logprobs) / trials if logprobs else None,
+        beyond_capacity=beyond,
+        num_differing=sum(a != b for a, b in zip(scored, read, strict=True)) if compared else None,
+    )
+
+
+def _says(text: str, key: str) -> bool:
+    """Whether a text begins with the number."""
+    number = re.match(r"\s*(\d+)", text)
+    return number is not None and number[1] == key

@@ -66,7 +66,7 @@ def count_nodes(trials: Sequence[Trial]) -> int:
     The last token of a known answer is no input and not counted; neither is what is generated.
     """
     total = 0
-    previous: Sequence[int] = ()
+    previous: list[int] = []
     for inputs in sorted(_inputs(trial) for trial in trials):
         total += len(inputs) - _shared(previous, inputs, 0)
         previous = inputs
@@ -121,7 +121,7 @@ class _Grower:
         return sorted(targets, key=lambda target: target.position)
 
 
-def _inputs(trial: Trial) -> Sequence[int]:
+def _inputs(trial: Trial) -> list[int]:
     return trial.input_ids[:-1] if trial.answer_ids else trial.input_ids
 
 

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from ropectl.data.trials import Trial
+from ropectl.errors import MeasurementError
 from ropectl.evaluate.pieces import Pieces
 from ropectl.evaluate.prefix_tree import Node, Target, build_tree
 from ropectl.evaluate.progress import Progress, no_progress
@@ -79,6 +80,9 @@ def walk(
         generate: Decode trials with a known answer too, as many tokens as it has.
         stop: Ends generated texts whose answer is not known early, beside the model's own end tokens.
         progress: Told the tokens of each forward pass.
+
+    Raises:
+        MeasurementError: If the model's logits are not finite.
     """
     pieces = Pieces.of(model, prefill_chunk)
     walker = _Walk(pieces, trials, max_batch_tokens, generate, stop, progress)
@@ -190,6 +194,7 @@ class _Walk:
 
     def _score(self, targets: Sequence[Target], logits: Tensor) -> None:
         """Compares logits (K, V) with the K tokens that should come."""
+        self._check(logits)
         tokens = torch.tensor([target.token for target in targets], device=logits.device)
         hits = (logits.argmax(dim=-1) == tokens).tolist()
         logprobs = logits.log_softmax(dim=-1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1).tolist()
@@ -216,7 +221,9 @@ class _Walk:
         texts: list[list[int]] = [[] for _ in trials]
         open_texts = set(range(len(trials)))
         while True:
-            tokens = self.pieces.logits(states).argmax(dim=-1)
+            logits = self.pieces.logits(states)
+            self._check(logits)
+            tokens = logits.argmax(dim=-1)
             for place, token in enumerate(tokens.tolist()):
                 if place in open_texts and not self._append(self.trials[trials[place]], texts[place], token):
                     open_texts.remove(place)
@@ -262,7 +269,18 @@ class _Walk:
         """The logits of the last tokens of one whole sequence, (num_last, V)."""
         states, _ = self.pieces.run(torch.tensor([ids]), None, num_last, keep=False)
         self.progress(len(ids))
-        return self.pieces.logits(states[0])
+        logits = self.pieces.logits(states[0])
+        self._check(logits)
+        return logits
+
+    @staticmethod
+    def _check(logits: Tensor) -> None:
+        """Refuses logits (K, V) that are no probabilities; a token that cannot be may have minus infinity."""
+        if not bool(logits.amax(dim=-1).isfinite().all()):  # the largest of a row with a NaN is NaN
+            raise MeasurementError(
+                "The model computes no usable probabilities for an answer: its logits are not finite.",
+                "If the dtype is float16, its range may be too small: --dtype bfloat16 or float32.",
+            )
 
 
 def _following(rows: Sequence[_Row], step: int) -> Iterator[_Row]:

@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ropectl.lengths import format_length
+from ropectl.report.layout import LENGTHS_PER_TABLE, NOT_AVAILABLE
 from ropectl.report.patch import patch_parts
-from ropectl.report.tables import LENGTHS_PER_TABLE, NOT_AVAILABLE, perplexity_text
+from ropectl.report.tables import perplexity_text
 
 
 def finetune_parts(record: Mapping[str, Any]) -> list[Text | Table]:

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from ropectl.report.tables import NOT_AVAILABLE
+from ropectl.report.layout import NOT_AVAILABLE
 from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES
 
 NO_LIMIT = "any"

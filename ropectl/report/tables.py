@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from ropectl.lengths import format_length
 from ropectl.records import FEW_DOCUMENTS, MIN_TRIALS
+from ropectl.report.layout import BEYOND_MARK, NOT_AVAILABLE, beyond_legend, column_groups, table_of
 from ropectl.rope.method import short_spec
-
-#: Length columns a table holds at 80 columns beside the method and the last columns.
-LENGTHS_PER_TABLE = 6
-
-#: The first column keeps this much on the narrowest terminal.
-MIN_NAME_WIDTH = 8
 
 #: Relative changes below this are shown as none.
 SMALLEST_SHOWN_CHANGE = 5e-4
@@ -26,10 +20,7 @@ SMALLEST_SHOWN_CHANGE = 5e-4
 #: Behind the name of a method that was trained.
 TUNED = ", tuned"
 
-NOT_AVAILABLE = "n/a"
-BEYOND_MARK = "*"
 NONE_MARK = "-"
-SAME_POSITION = "-"
 
 
 def perplexity_text(value: float | None) -> str:
@@ -60,14 +51,14 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
     trained = record["geometry"]["original_max_position_embeddings"]
     names = row_names(rows)
     parts: list[Table | Text] = []
-    for group in _groups(lengths):
+    for group in column_groups(lengths):
         last = group[-1] == lengths[-1]
         parts.append(_perplexity_table(rows, names, group, trained, with_delta=last))
     if any(row["passkey"] for row in rows):
-        for group in _groups(lengths):
+        for group in column_groups(lengths):
             parts.append(_passkey_table(rows, names, group, trained))
     parts.append(_reach_table(rows, names))
-    parts.extend(_legend(point["beyond_capacity"] for row in rows for point in row["perplexity"]))
+    parts.extend(beyond_legend(point["beyond_capacity"] for row in rows for point in row["perplexity"]))
     if any(row["passkey"] and row["reach"]["uses"] is None and not row["errors"] for row in rows):
         trials = min(entry["trials"] for row in rows for entry in row["passkey"])
         parts.append(
@@ -90,18 +81,6 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
     return parts
 
 
-def _groups(columns: Sequence[Any]) -> list[Sequence[Any]]:
-    return [columns[start : start + LENGTHS_PER_TABLE] for start in range(0, len(columns), LENGTHS_PER_TABLE)]
-
-
-def _table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="bold")
-    table.add_column("method", overflow="fold", min_width=MIN_NAME_WIDTH)
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
-
-
 def _length_column(length: int, trained: int) -> str:
     return f"{format_length(length)} (L)" if length == trained else format_length(length)
 
@@ -115,7 +94,7 @@ def _perplexity_table(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], lengths: Sequence[int], trained: int, with_delta: bool
 ) -> Table:
     columns = [_length_column(length, trained) for length in lengths]
-    table = _table("Perplexity by context (L: trained)", columns + (["worst up to L"] if with_delta else []))
+    table = table_of("Perplexity by context (L: trained)", columns + (["worst up to L"] if with_delta else []))
     best = {
         n: _best([_value(row["perplexity"], n, "context_length", "perplexity") for row in rows], smallest=True)
         for n in lengths
@@ -145,7 +124,7 @@ def _passkey_table(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], lengths: Sequence[int], trained: int
 ) -> Table:
     trials = next(entry["trials"] for row in rows for entry in row["passkey"])
-    table = _table(f"Passkeys, of {trials} a length", [_length_column(length, trained) for length in lengths])
+    table = table_of(f"Passkeys, of {trials} a length", [_length_column(length, trained) for length in lengths])
     best = {n: _best([_value(row["passkey"], n, "length", "correct") for row in rows], smallest=False) for n in lengths}
     for name, row in zip(names, rows, strict=True):
         cells = []
@@ -162,7 +141,7 @@ def _passkey_table(
 
 
 def _reach_table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
-    table = _table("Reach: how far it ... [tokens]", ["computes", "models", "uses", "seconds"])
+    table = table_of("Reach: how far it ... [tokens]", ["computes", "models", "uses", "seconds"])
     for name, row in zip(names, rows, strict=True):
         reach = row["reach"]
         computes = "unlimited" if reach["computes"] is None else str(reach["computes"])
@@ -184,44 +163,9 @@ def _value(entries: Sequence[Mapping[str, Any]], length: int, key: str, value: s
 
 def perplexity_parts(record: Mapping[str, Any]) -> list[Table | Text]:
     """Returns the table of ``eval-perplexity``."""
-    table = _table(f"Perplexity, protocol {record['protocol']}", ["perplexity", "tokens", "documents"])
+    table = table_of(f"Perplexity, protocol {record['protocol']}", ["perplexity", "tokens", "documents"])
     table.columns[0].header = "context"
     for point in record["points"]:
         text = perplexity_text(point["perplexity"]) + (BEYOND_MARK if point["beyond_capacity"] else "")
         table.add_row(str(point["context_length"]), text, str(point["num_tokens"]), str(point["num_documents"]))
-    return [table, *_legend(point["beyond_capacity"] for point in record["points"])]
-
-
-def passkey_parts(record: Mapping[str, Any]) -> list[Table | Text]:
-    """Returns the tables of ``eval-passkey``: correct answers by depth and length, intervals by length."""
-    results = record["lengths"]
-    depths = sorted({cell["depth"] for result in results for cell in result["depths"]})
-    trials = results[0]["depths"][0]["trials"]
-    parts: list[Table | Text] = []
-    for group in _groups(depths):
-        table = _table(f"Passkeys, of {trials} a depth", [f"{depth:.0%}" for depth in group])
-        table.columns[0].header = "length"
-        for result in results:
-            found = {cell["depth"]: str(cell["correct"]) for cell in result["depths"]}
-            table.add_row(_marked(result), *(found.get(depth, SAME_POSITION) for depth in group))
-        parts.append(table)
-    table = _table("Over all depths", ["correct", "trials", "accuracy", "95 % interval", "log p(answer)"])
-    table.columns[0].header = "length"
-    for result in results:
-        interval = f"{result['ci_low']:.1%} to {result['ci_high']:.1%}"
-        counts = str(result["correct"]), str(result["trials"])
-        table.add_row(
-            _marked(result), *counts, f"{result['accuracy']:.1%}", interval, f"{result['answer_logprob']:.2f}"
-        )
-    parts.append(table)
-    if any(len(result["depths"]) < len(depths) for result in results):
-        parts.append(Text(f"{SAME_POSITION} the prompt is so short that this depth is the position of another"))
-    return [*parts, *_legend(result["beyond_capacity"] for result in results)]
-
-
-def _marked(result: Mapping[str, Any]) -> str:
-    return f"{result['length']}{BEYOND_MARK if result['beyond_capacity'] else ''}"
-
-
-def _legend(marks: Iterable[bool]) -> list[Text]:
-    return [Text(f"{BEYOND_MARK} past the length that the method is made for")] if any(marks) else []
+    return [table, *beyond_legend(point["beyond_capacity"] for point in record["points"])]

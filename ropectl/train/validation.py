@@ -45,7 +45,10 @@ class Validation:
     @property
     def tokens(self) -> int:
         """Tokens that go through the model each time, about."""
-        prompts = sum(len(self.builder.distinct_depths(n, DEPTHS)) * n for n in self.passkey_lengths) * self.trials
+        from ropectl.evaluate.passkey_plan import count_tokens, plan_passkey
+
+        trees = plan_passkey(self.method, self.builder, self.passkey_lengths, DEPTHS, self.trials)
+        prompts = count_tokens(self.builder, trees, self.trials)
         return len(self.documents.documents) * max(self.lengths) + prompts
 
     def measure(self, model: Any, progress: Callable[[int], None]) -> dict[str, Any]:
@@ -54,13 +57,11 @@ class Validation:
 
         result: dict[str, Any] = {"perplexity": self._perplexity(model, self.method, self.lengths, progress)}
         rope = self.source.rope
-        result["passkey"] = {
-            length: measure_passkey(
-                model, self.method, rope.geometry, self.builder, length, DEPTHS, self.trials,
-                layers=rope.layer_type, progress=progress,
-            ).accuracy
-            for length in self.passkey_lengths
-        }  # fmt: skip
+        passkey = measure_passkey(
+            model, self.method, rope.geometry, self.builder, self.passkey_lengths, DEPTHS, self.trials,
+            layers=rope.layer_type, progress=progress,
+        )  # fmt: skip
+        result["passkey"] = {entry.length: entry.accuracy for entry in passkey}
         return result
 
     def unscaled(self, model: Any, progress: Callable[[int], None]) -> dict[int, float]:

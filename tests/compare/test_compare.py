@@ -13,10 +13,12 @@ from transformers import AutoModelForCausalLM, LlamaForCausalLM
 from ropectl.compare import cells
 from ropectl.compare.run import compare_methods
 from ropectl.evaluate import setup
-from ropectl.evaluate.api import evaluate_passkey, evaluate_perplexity
+from ropectl.evaluate.api import evaluate_perplexity
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
+from ropectl.evaluate.passkey_api import evaluate_passkey
 from ropectl.evaluate.reporter import SilentReporter
 from ropectl.rope.registry import all_methods
+from tests.tolerances import ONE_PASS
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -31,6 +33,11 @@ def without_times(record: Any) -> Any:
     if isinstance(record, dict):
         return {key: without_times(value) for key, value in record.items() if key not in ("seconds", "command")}
     return [without_times(value) for value in record] if isinstance(record, list) else record
+
+
+def without_logprobs(entry: dict[str, Any]) -> dict[str, Any]:
+    cells = [{key: value for key, value in cell.items() if key != "answer_logprob"} for cell in entry["depths"]]
+    return {**entry, "answer_logprob": None, "depths": cells}
 
 
 def test_every_method_is_compared(config: CompareConfig, tmp_path: Path) -> None:
@@ -54,7 +61,7 @@ def test_every_method_is_compared(config: CompareConfig, tmp_path: Path) -> None
 
 
 def test_numbers_equal_the_single_commands(config: CompareConfig, tmp_path: Path) -> None:
-    """Bit-equal: neither the order of methods nor what else is measured changes a number."""
+    """Perplexity bit by bit: neither the order of methods nor what else is measured changes a number."""
     record = compare_methods(config, tmp_path / "run").record
     shared = {"model": config.model, "factor": 4, "lengths": (512, 200, 128)}
     for row in record["rows"]:
@@ -65,7 +72,10 @@ def test_numbers_equal_the_single_commands(config: CompareConfig, tmp_path: Path
         single = evaluate_perplexity(PerplexityConfig(**shared, **text))
         assert single["points"] == row["perplexity"]
         passkey = evaluate_passkey(PasskeyConfig(**shared, method=spec, trials=2, depths=2))
-        assert passkey["lengths"] == row["passkey"]
+        for ours, theirs in zip(row["passkey"], passkey["lengths"], strict=True):
+            # another walk: each length by itself, so the same sums in another order
+            assert ours["answer_logprob"] == pytest.approx(theirs["answer_logprob"], rel=ONE_PASS)
+            assert without_logprobs(ours) == without_logprobs(theirs)
 
 
 def test_order_of_methods_changes_nothing(config: CompareConfig, tmp_path: Path) -> None:
@@ -162,10 +172,12 @@ def test_a_failing_cell_is_its_own_result(
 ) -> None:
     original = cells.measure_passkey
 
-    def failing(model: Any, method: Any, geometry: Any, builder: Any, length: int, *args: Any, **kwargs: Any) -> Any:
-        if method.name == "pi" and length == 512:
+    def failing(
+        model: Any, method: Any, geometry: Any, builder: Any, lengths: list[int], *args: Any, **kwargs: Any
+    ) -> Any:
+        if method.name == "pi" and lengths == [512]:
             raise failure
-        return original(model, method, geometry, builder, length, *args, **kwargs)
+        return original(model, method, geometry, builder, lengths, *args, **kwargs)
 
     with monkeypatch.context() as context:
         context.setattr(cells, "measure_passkey", failing)

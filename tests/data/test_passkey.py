@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 
-from ropectl.data.passkey import TASK, PasskeyPromptBuilder
+from ropectl.data.passkey import PasskeyPromptBuilder
+from ropectl.data.passkey_wording import TASK
 from ropectl.errors import ConfigError
 
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -55,7 +57,7 @@ def test_depth_runs_from_the_task_to_the_question(builder: PasskeyPromptBuilder,
 def test_same_position_means_same_prompt_up_to_the_shorter_end(builder: PasskeyPromptBuilder) -> None:
     short, long = builder.build(1024, 0.5, trial=1), builder.build(2048, 0.25, trial=1)
     assert short.needle_position == long.needle_position == 512 and short.key == long.key
-    question = 1024 - (len(short.input_ids) - short.answer_start) - len(builder._question)
+    question = 1024 - (len(short.input_ids) - short.answer_start) - len(builder._words.question)
     assert short.input_ids[:question] == long.input_ids[:question]
 
 
@@ -141,3 +143,106 @@ def test_a_tokenizer_that_adds_a_leading_space_is_spliced_cleanly() -> None:
     text = "".join(alphabet[token] for token in prompt.input_ids).replace("\u2581", " ")
     assert len(prompt.input_ids) == 1500 and "  " not in text
     assert f"\nThe pass key is {prompt.key}. Remember it. {prompt.key} is the pass key.\n" in text
+
+
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}<|user|>\n{{ m['content'] | trim }}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% if enable_thinking is defined and not enable_thinking %}"
+    "<think></think>{% endif %}{% endif %}"
+)
+
+
+@pytest.fixture
+def chatting(tokenizer: Any) -> Any:
+    """The built-in tokenizer with a chat template."""
+    copied = copy.deepcopy(tokenizer)
+    copied.chat_template = TEMPLATE
+    return copied
+
+
+@pytest.mark.parametrize("distractors", [0, 2])
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_chat_prompts(chatting: Any, distractors: int, depth: float) -> None:
+    """D15, D17: the template once, one BOS, the question in the user's turn, the answer begun in the assistant's; still exact."""
+    builder = PasskeyPromptBuilder(chatting, None, num_distractors=distractors, chat=True)
+    assert builder.prompt_format == "chat"
+    prompt = builder.build(400, depth, 1)
+    label = " A" if distractors else ""
+    text = chatting.decode(prompt.input_ids)
+    assert len(prompt.input_ids) == 400 and prompt.input_ids.count(chatting.bos_token_id) == 1
+    assert text.startswith(f"<|bos|><|user|>\n{TASK}")
+    assert text.endswith(
+        f"\nWhat is the pass key{label}?<|end|>\n<|assistant|>\n<think></think>The pass key{label} is {prompt.key}"
+    )
+    assert [text.count(mark) for mark in ("<|user|>", "<|end|>", "<|assistant|>")] == [1, 1, 1]
+    assert text.count(f"\nThe pass key{label} is {prompt.key}. Remember it.") == 1
+    rendered = chatting.apply_chat_template(
+        [{"role": "user", "content": text.split("<|user|>\n")[1].split("<|end|>")[0]}],
+        tokenize=False, add_generation_prompt=True, enable_thinking=False,
+    )  # fmt: skip
+    assert text == f"{rendered}The pass key{label} is {prompt.key}"
+
+
+def test_chat_needs_a_template(tokenizer: Any) -> None:
+    """D17: never guessed."""
+    with pytest.raises(ConfigError, match="no chat template"):
+        PasskeyPromptBuilder(tokenizer, None, chat=True)
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ messages[0]['content'][:5] }}", "{{ raise_exception('no') }}", "{{ 1 +", "{{ 1/0 }}"]
+)
+def test_templates_that_cannot_be_used_are_refused(chatting: Any, template: str) -> None:
+    chatting.chat_template = template
+    with pytest.raises(ConfigError, match="chat template"):
+        PasskeyPromptBuilder(chatting, None, chat=True)
+
+
+def merging_tokenizer() -> Any:
+    """One that keeps a space with the word before it: the end of the question changes when the key follows."""
+    from tokenizers import Tokenizer, decoders, models
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = [chr(code) for code in range(32, 127)] + ["\n", "s "]
+    inner = Tokenizer(models.BPE(vocab={char: i for i, char in enumerate(alphabet)}, merges=[("s", " ")]))
+    inner.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(tokenizer_object=inner)
+
+
+def test_answers_that_have_no_tokens_of_their_own_are_generated() -> None:
+    """D13: the room for the answer is part of the length, and none of it is filled."""
+    tokenizer = merging_tokenizer()
+    with pytest.raises(ConfigError, match="merges"):
+        PasskeyPromptBuilder(tokenizer).build(900, 0.5, 0)
+    builder = PasskeyPromptBuilder.for_evaluation(tokenizer, None)
+    assert builder.answers == "text"
+    for length in (builder.min_length, 900):
+        for depth in DEPTHS:
+            prompt = builder.build(length, depth, 1)
+            assert prompt.answer_start == len(prompt.input_ids) == length - prompt.max_new_tokens
+            text = tokenizer.decode(prompt.input_ids)
+            assert text.endswith("What is the pass key? The pass key is") and text.count(prompt.key) == 2
+            trial = prompt.trial
+            assert trial.references == (prompt.key,) and not trial.answer_ids and trial.seq_len == length
+
+
+def test_answers_with_tokens_are_not_generated(tokenizer: Any) -> None:
+    builder = PasskeyPromptBuilder.for_evaluation(tokenizer, 0, seed=3)
+    assert builder.answers == "tokens" and builder.prompt_format == "raw"
+    prompt = builder.build(200, 0.5, 0)
+    assert prompt == PasskeyPromptBuilder(tokenizer, 0, seed=3).build(200, 0.5, 0)
+    assert prompt.trial.answer_ids == prompt.input_ids[prompt.answer_start :] and prompt.trial.seq_len == 200
+
+
+@pytest.mark.parametrize("length", [98, 130, 700])
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_an_example_shows_what_was_asked(tokenizer: Any, length: int, depth: float) -> None:
+    """D17: the beginning, the needle and the question, nothing twice."""
+    builder = PasskeyPromptBuilder(tokenizer, 0)
+    example, prompt = builder.example(length, depth), builder.build(length, depth, 0)
+    assert example.startswith(f"<|bos|>{TASK}") and example.endswith("What is the pass key? The pass key is")
+    assert example.count(f"The pass key is {prompt.key}. Remember it.") == 1 and example.count("What is the") == 1
+    whole = tokenizer.decode(prompt.input_ids[: prompt.answer_start])
+    assert all(part in whole for part in example.split(" [...] "))
+    if " [...] " not in example:
+        assert example == whole

@@ -59,5 +59,7 @@ def test_more_context_helps_and_position_interpolation_hurts_without_tuning(smol
 
 def test_passkeys_are_retrieved_inside_the_window(smollm2: Setup) -> None:
     builder = PasskeyPromptBuilder(smollm2.tokenizer, smollm2.bos_token_id)
-    measured = measure_passkey(smollm2.model, parse_method("none"), smollm2.geometry, builder, 1024, [0.0, 0.5, 1.0], 3)
+    (measured,) = measure_passkey(
+        smollm2.model, parse_method("none"), smollm2.geometry, builder, [1024], [0.0, 0.5, 1.0], 3
+    )
     assert measured.accuracy >= 8 / 9

@@ -2,7 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from ropectl.cli import options
+
+_TEXT = "Measurement"
+
+Grid = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND",
+        help="depth (needles at shares of each length, default) or position (at fixed tokens).",
+        rich_help_panel=_TEXT,
+    ),
+]
+Positions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--position",
+        metavar="N",
+        help="Needle positions of --grid position, as lengths are written; by default 0, half the shortest length, and each "
+        "length but the longest.",
+        rich_help_panel=_TEXT,
+    ),
+]
+Generate = Annotated[
+    bool | None,
+    typer.Option("--generate", help="Decode the answers greedily too, and compare.", rich_help_panel=_TEXT),
+]
+Chat = Annotated[
+    bool | None,
+    typer.Option("--chat", help="Ask through the tokenizer's chat template (instruct models).", rich_help_panel=_TEXT),
+]
+MinAccuracy = Annotated[
+    float | None,
+    typer.Option(
+        metavar="A", help="Exit with code 3 where a length's accuracy is below, in (0, 1].", rich_help_panel=_TEXT
+    ),
+]
 
 
 def eval_passkey(
@@ -13,7 +52,12 @@ def eval_passkey(
     lengths: options.Lengths = None,
     depths: options.Depths = None,
     trials: options.Trials = None,
+    grid: Grid = None,
+    positions: Positions = None,
     distractors: options.Distractors = None,
+    chat: Chat = None,
+    generate: Generate = None,
+    min_accuracy: MinAccuracy = None,
     seed: options.Seed = None,
     bos: options.Bos = None,
     prefill_chunk: options.PrefillChunk = None,
@@ -37,6 +81,9 @@ def eval_passkey(
     A single number is easy to retrieve: it shows that a distance is used at all.
     It does not show that a long text is understood. Harder: --distractors 3.
 
+    Answers are scored token by token, each given the true ones before it, in one walk over all prompts that computes what
+    they share once. That is exactly what greedy decoding would find; --generate decodes too and shows it.
+
     Example: ropectl eval-passkey ./my-model -m yarn --factor 4 --length 2k..16k
     """
     given = locals()  # the options are the settings, under the same names
@@ -45,15 +92,19 @@ def eval_passkey(
     settings = options.resolve_config(PasskeyConfig, config, given)
 
     from ropectl.cli import output
+    from ropectl.cli.gates import gate_failed
 
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
         return
-    from ropectl.evaluate.api import evaluate_passkey
-    from ropectl.report.tables import passkey_parts
+    from ropectl.evaluate.passkey_api import evaluate_passkey, failed_gate
+    from ropectl.report.passkey import passkey_parts
 
     output.check_new(out, overwrite)
     output.quiet_libraries()
     with output.ProgressReporter() as reporter:
         record = evaluate_passkey(settings, reporter)
     output.present(record, passkey_parts, out, format is options.Format.json)
+    failures = failed_gate(record, settings.min_accuracy)
+    if failures:
+        gate_failed(failures)

@@ -1,0 +1,51 @@
+"""What a chat template puts around the user's words, taken from the template itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ropectl.errors import ConfigError
+
+#: Stands for the user's words while a template is read; no template treats it in any special way.
+_MARKER = "ropectlUserWords"
+
+#: For templates that write the date (Llama 3.1 and later): the same prompt today and tomorrow.
+_DATE = "1 Jan 2025"
+
+_HINT = "Leave out --chat: the prompt is then plain text that ends in the beginning of the answer."
+
+
+@dataclass(frozen=True)
+class ChatFrame:
+    """A conversation of one user turn.
+
+    Attributes:
+        before: Text before the user's words, special tokens written out.
+        after: Text behind them, up to where the assistant begins to speak.
+    """
+
+    before: str
+    after: str
+
+
+def chat_frame(tokenizer: Any) -> ChatFrame:
+    """Returns what the tokenizer's chat template puts around a single user turn.
+
+    Templates that can begin with a thinking part are asked to leave it out: an answer is asked for at once.
+
+    Raises:
+        ConfigError: If there is no template, or it cannot be used for that.
+    """
+    if not getattr(tokenizer, "chat_template", None):
+        raise ConfigError("chat = true is not possible: this tokenizer has no chat template.", _HINT)
+    turn = [{"role": "user", "content": _MARKER}]
+    options = {"date_string": _DATE, "enable_thinking": False}
+    try:
+        text: str = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True, **options)
+    except Exception as error:  # a template is a program of its own
+        raise ConfigError(f"chat = true is not possible: the chat template fails with: {error}", _HINT) from None
+    before, marker, after = text.partition(_MARKER)
+    if not marker or _MARKER in after:
+        raise ConfigError("chat = true is not possible: the chat template does not show the user's words once.", _HINT)
+    return ChatFrame(before, after)
