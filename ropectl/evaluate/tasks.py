@@ -21,7 +21,7 @@ from ropectl.rope.method import ScalingMethod
 from ropectl.task_records import GivenAnswer, TaskAverage, TaskCell, TaskLength, TaskResult
 from ropectl.tasks.kit import PromptKit
 from ropectl.tasks.scoring import contained_share
-from ropectl.tasks.task import RetrievalTask
+from ropectl.tasks.task import CONTAINED, EXACT, RetrievalTask
 
 
 class Asked(NamedTuple):
@@ -127,7 +127,8 @@ def measure_task(
         for length in lengths
     ]
     uses = used_length([(entry.length, entry.score, entry.trials) for entry in entries], used_score)
-    return TaskResult(str(task), task.metric, task.chance, uses, digest.hexdigest(), entries)
+    metric = CONTAINED if scored[0].trial.references else EXACT  # a tokenizer may know no tokens of an exact answer
+    return TaskResult(str(task), metric, task.chance, uses, digest.hexdigest(), entries)
 
 
 def average(results: Sequence[TaskResult]) -> list[TaskAverage]:

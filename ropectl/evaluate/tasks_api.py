@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ropectl.data.chat import chat_frame
 from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import DEFAULT_TEXT
@@ -20,11 +21,10 @@ from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.lengths import format_length
 from ropectl.records import to_json
 from ropectl.rope.method import ScalingMethod
-from ropectl.tasks.frame import RAW, chat_frame
 from ropectl.tasks.haystack import START_RANGE, TextStream
 from ropectl.tasks.kit import PromptKit
 from ropectl.tasks.registry import parse_task, parse_tasks
-from ropectl.tasks.task import CONTAINED, RetrievalTask
+from ropectl.tasks.task import RetrievalTask
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,17 @@ class _Request:
             raise ConfigError(
                 "--text is used by none of these tasks: they make their own text.", "One that uses it: --task needle"
             )
+        if config.chat and config.bos != "auto":
+            raise ConfigError(
+                f"bos = {config.bos!r} is not possible with --chat: the chat template decides about the first token.",
+                "Leave out --bos.",
+            )
         setup = Setup.of(config)
         method, lengths, notes = method_and_lengths(setup, config.method, config.lengths)
         tokenizer = setup.tokenizer
         stream = TextStream(config.text, open_source(config.text), tokenizer, setup.vocabulary)
-        frame = chat_frame(tokenizer) if config.chat else RAW
-        kit = PromptKit(tokenizer, setup.bos_token_id, stream, config.seed, frame)
+        chat = chat_frame(tokenizer) if config.chat else None
+        kit = PromptKit(tokenizer, setup.bos_token_id, stream, config.seed, chat)
         if not config.lengths:
             shortest = max(task.min_length(kit) for task in tasks)
             dropped = [str(length) for length in lengths if length < shortest]
@@ -67,11 +72,10 @@ class _Request:
 
     def frame_record(self) -> dict[str, Any]:
         """What stands around the text, and what it was made from."""
-        record: dict[str, Any] = {"prompt_format": self.kit.frame.name}
-        if self.kit.frame is not RAW:
-            template = str(self.setup.tokenizer.chat_template)
-            record["chat_template_sha256"] = hashlib.sha256(template.encode()).hexdigest()
-        return record
+        if self.kit.chat is None:
+            return {"prompt_format": "raw"}
+        template = str(self.setup.tokenizer.chat_template)
+        return {"prompt_format": "chat", "chat_template_sha256": hashlib.sha256(template.encode()).hexdigest()}
 
 
 def evaluate_tasks(config: TasksConfig | None = None, reporter: Reporter | None = None) -> dict[str, Any]:
@@ -181,7 +185,7 @@ def _plan(request: _Request) -> list[dict[str, Any]]:
                 "prompts": len(trials),
                 "tokens": sum(len(trial.input_ids) for trial in trials),
                 "distinct_tokens": sum(map(count_nodes, walks)),
-                "most_generated": sum(trial.max_new_tokens for trial in trials if task.metric == CONTAINED),
+                "most_generated": sum(trial.max_new_tokens for trial in trials),
             }
         )
     total = request.stream.repeats_within(START_RANGE + max(request.lengths))

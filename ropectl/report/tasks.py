@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ropectl.lengths import format_length
 from ropectl.records import MIN_TRIALS
-from ropectl.report.tables import BEYOND_MARK, NONE_MARK, NOT_AVAILABLE, SAME_POSITION
+from ropectl.report.layout import BEYOND_MARK, NOT_AVAILABLE, beyond_legend, table_of
 
 #: Length columns that fit 80 columns beside the task's name, each with its interval.
 LENGTHS_PER_TABLE = 4
@@ -25,6 +25,8 @@ DEPTHS_PER_TABLE = 6
 ENDS, AROUND = 500, 160
 
 AVERAGE = "average"
+NONE_MARK = "-"
+SAME_POSITION = "-"
 
 
 def tasks_parts(record: Mapping[str, Any]) -> list[Table | Text]:
@@ -34,7 +36,7 @@ def tasks_parts(record: Mapping[str, Any]) -> list[Table | Text]:
     parts: list[Table | Text] = []
     for group in _groups(range(len(averages)), LENGTHS_PER_TABLE):
         columns = [_length_name(averages[index]["length"], trained) for index in group]
-        table = _table("Score in %, 95 % interval (L: trained)", "task", columns)
+        table = _table("Score in %, 95 % interval (L: trained)", columns, "task")
         for result in tasks:
             table.add_row(result["task"], *(_score(result["lengths"][index]) for index in group))
         if len(tasks) > 1:
@@ -48,15 +50,13 @@ def tasks_parts(record: Mapping[str, Any]) -> list[Table | Text]:
     if len(with_depths) <= MAX_DEPTH_TABLES:
         for result in with_depths:
             parts.extend(_depth_tables(result))
-    if any(entry["beyond_capacity"] for entry in averages):
-        parts.append(Text(f"{BEYOND_MARK} past the length that the method is made for"))
-    return parts
+    return [*parts, *beyond_legend(entry["beyond_capacity"] for entry in averages)]
 
 
 def _verdicts(record: Mapping[str, Any]) -> Table:
     tasks, reach = record["tasks"], record["reach"]
     title = f"Uses: longest length with {reach['used_score']:.0%} at it and every shorter one"
-    table = _table(title, "task", ["metric", "chance", "trials a length", "uses"])
+    table = _table(title, ["metric", "chance", "trials a length", "uses"], "task")
     for result in tasks:
         chance = NONE_MARK if result["chance"] is None else f"{result['chance']:.0e}"
         chance = f"{result['chance']:.0%}" if result["chance"] and result["chance"] >= 0.01 else chance
@@ -77,7 +77,7 @@ def _depth_tables(result: Mapping[str, Any]) -> Iterator[Table]:
     depths = sorted({cell["depth"] for entry in result["lengths"] for cell in entry["depths"]})
     for group in _groups(depths, DEPTHS_PER_TABLE):
         title = f"{result['task']}: score in % by depth"
-        table = _table(title, "length", [f"{depth:.0%}" for depth in group])
+        table = _table(title, [f"{depth:.0%}" for depth in group], "length")
         for entry in result["lengths"]:
             found = {cell["depth"]: f"{100 * cell['score']:.0f}" for cell in entry["depths"]}
             table.add_row(str(entry["length"]), *(found.get(depth, SAME_POSITION) for depth in group))
@@ -102,7 +102,7 @@ def task_list_parts(entries: Sequence[Mapping[str, Any]]) -> list[Table | Text]:
 def plan_parts(record: Mapping[str, Any]) -> list[Table | Text]:
     """Returns what a run would compute."""
     lengths = ", ".join(map(format_length, record["lengths"]))
-    table = _table(f"Lengths {lengths}", "task", ["prompts", "tokens", "computed", "generated at most"])
+    table = _table(f"Lengths {lengths}", ["prompts", "tokens", "computed", "generated at most"], "task")
     keys = ("prompts", "tokens", "distinct_tokens", "most_generated")
     for entry in record["plan"]:
         table.add_row(entry["task"], *(f"{entry[key]:,}" for key in keys))
@@ -160,9 +160,8 @@ def _groups(columns: Sequence[Any], size: int) -> list[Sequence[Any]]:
     return [columns[start : start + size] for start in range(0, len(columns), size)]
 
 
-def _table(title: str, first: str, columns: Sequence[str]) -> Table:
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="bold")
-    table.add_column(first, overflow="fold", min_width=8)
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
+def _table(title: str, columns: Sequence[str], first: str) -> Table:
+    """A table that is not narrower than its title, which would be broken."""
+    table = table_of(title, columns, first)
+    table.min_width = len(title)
     return table

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ropectl.data.passkey import FILLER
+from ropectl.data.chat import ChatFrame
+from ropectl.data.passkey_wording import FILLER
 from ropectl.data.tokens import encode_fragment
 from ropectl.errors import ConfigError
-from ropectl.tasks.frame import RAW, Frame
 from ropectl.tasks.haystack import START_RANGE, TextStream
 
 Value = TypeVar("Value")
@@ -29,16 +29,16 @@ class PromptKit:
         bos_token_id: Put first in every prompt; None for none.
         text: The user's text as tokens.
         seed: Decides everything that is drawn, together with task, place and trial.
-        frame: What stands around a task's text.
+        chat: What a chat template puts around a task's text; None for plain text.
     """
 
     def __init__(
-        self, tokenizer: Any, bos_token_id: int | None, text: TextStream, seed: int = 0, frame: Frame = RAW
+        self, tokenizer: Any, bos_token_id: int | None, text: TextStream, seed: int = 0, chat: ChatFrame | None = None
     ) -> None:
         self.tokenizer = tokenizer
         self.bos_token_id = bos_token_id
         self.seed = seed
-        self.frame = frame
+        self.chat = chat
         self._text = text
         self._memory: dict[Any, Any] = {}
 
@@ -58,19 +58,12 @@ class PromptKit:
         return encode_fragment(self.tokenizer, text)
 
     def head(self, instruction: str) -> list[int]:
-        """Returns the tokens of everything before the body, one beginning-of-sequence token in front.
-
-        A chat template that writes that token itself gets no second one.
-        """
+        """Returns the tokens of everything before the body, the first token decided: by a chat template, or by ``bos``."""
 
         def make() -> list[int]:
-            opening = self.frame.opening
-            if opening:
-                ids = list(self.tokenizer.encode(opening + instruction, add_special_tokens=False, verbose=False))
-            else:
-                ids = self.fragment(instruction)
-            bos = self.bos_token_id
-            return ids if bos is None or (opening and ids[:1] == [bos]) else [bos, *ids]
+            if self.chat is None:
+                return ([] if self.bos_token_id is None else [self.bos_token_id]) + self.fragment(instruction)
+            return list(self.tokenizer.encode(self.chat.before + instruction, add_special_tokens=False, verbose=False))
 
         return self.once(("head", instruction), make)
 
@@ -85,8 +78,9 @@ class PromptKit:
         return ids[len(tail) :] if ids[: len(tail)] == tail else None
 
     def _tail_text(self, question: str, prefix: str) -> str:
-        closing = self.frame.closing
-        return question + closing + (prefix.lstrip() if closing[-1:].isspace() else prefix)
+        if self.chat is None:
+            return question + prefix
+        return question + self.chat.after + prefix.lstrip()  # the assistant's turn begins with the words themselves
 
     def haystack(self, kind: str, count: int, *parts: object) -> list[int]:
         """Returns ``count`` tokens to hide things in.

@@ -8,8 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from ropectl.data.distractors import hide
 from ropectl.tasks.kit import PromptKit
-from ropectl.tasks.task import Layout, RetrievalTask
+from ropectl.tasks.puzzle import Layout, PuzzleTask
 from ropectl.tasks.words import draw_number
 
 NUMBER_INSTRUCTION = (
@@ -18,7 +19,7 @@ NUMBER_INSTRUCTION = (
 )
 
 
-class PlantedTask(RetrievalTask):
+class PlantedTask(PuzzleTask):
     """Facts stand whole between the tokens of a haystack, which is never decoded and encoded again."""
 
     haystack: Literal["text", "filler"] = Field(
@@ -33,19 +34,11 @@ class PlantedTask(RetrievalTask):
 
     def body(self, kit: PromptKit, facts: Sequence[list[int]], layout: Layout) -> list[int]:
         """Returns the haystack with the facts in it: in their order, or the first at its spot and the others around it."""
-        straw = kit.haystack(self.haystack, layout.room - sum(map(len, facts)), self, layout.trial)
-        if layout.spot is None:
-            return _scatter(straw, facts, layout.rng)
-        asked, others = facts[0], facts[1:]
-        room = [layout.spot, layout.room - layout.spot - len(asked)]
-        sides: tuple[list[list[int]], list[list[int]]] = ([], [])
-        for fact in others:
-            fits = [side for side in (0, 1) if room[side] >= len(fact)]
-            side = layout.rng.choices(fits, weights=[room[side] for side in fits])[0]
-            sides[side].append(fact)
-            room[side] -= len(fact)
-        before = _scatter(straw[: room[0]], sides[0], layout.rng)
-        return before + asked + _scatter(straw[room[0] :], sides[1], layout.rng)
+        asked, others = (facts[0], facts[1:]) if layout.spot is not None else ([], facts)
+        straw = kit.haystack(self.haystack, layout.room - len(asked), self, layout.number)
+        spot = layout.spot or 0
+        before, after = hide(straw[:spot], straw[spot:], others, layout.rng)
+        return before + asked + after
 
 
 class NumberTask(PlantedTask):
@@ -67,12 +60,3 @@ def note(name: str, number: str) -> str:
 def listing(words: Sequence[str]) -> str:
     """Returns words as a sentence names them."""
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-
-
-def _scatter(straw: list[int], facts: Sequence[list[int]], rng: random.Random) -> list[int]:
-    """The facts in their order at random places of the haystack."""
-    cuts = sorted(rng.randint(0, len(straw)) for _ in facts)
-    result: list[int] = []
-    for start, end, fact in zip([0, *cuts], cuts, facts, strict=False):
-        result += straw[start:end] + fact
-    return result + straw[cuts[-1] if cuts else 0 :]

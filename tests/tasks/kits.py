@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from ropectl.data.chat import ChatFrame
 from ropectl.data.documents import Document
-from ropectl.tasks.frame import RAW, Frame
 from ropectl.tasks.haystack import TextStream
 from ropectl.tasks.kit import PromptKit
 
@@ -19,10 +19,10 @@ def story(name: str, words: int = 3000) -> Document:
     return Document(name, " ".join("".join(rng.choices("xqjz", k=rng.randint(2, 6))) for _ in range(words)))
 
 
-def make_kit(tokenizer: Any, seed: int = 0, frame: Frame = RAW, bos: int | None = BOS) -> PromptKit:
+def make_kit(tokenizer: Any, seed: int = 0, chat: ChatFrame | None = None, bos: int | None = BOS) -> PromptKit:
     """A kit over three stories."""
     stream = TextStream("stories", iter([story("a"), story("b"), story("c")]), tokenizer)
-    return PromptKit(tokenizer, bos, stream, seed, frame)
+    return PromptKit(tokenizer, bos, stream, seed, chat)
 
 
 def spaced_tokenizer() -> Any:

@@ -15,9 +15,11 @@ from ropectl.errors import ConfigError
 from ropectl.evaluate.tasks import asked_trials, build_trials, fingerprint
 from ropectl.tasks.catalog import describe_task
 from ropectl.tasks.kit import PromptKit
+from ropectl.tasks.puzzle import BUDGET_FACTOR, PuzzleTask
 from ropectl.tasks.registry import all_tasks, parse_task
 from ropectl.tasks.scoring import contained_share
-from ropectl.tasks.task import BUDGET_FACTOR, CONTAINED, EXACT, RetrievalTask
+from ropectl.tasks.task import CONTAINED, EXACT, RetrievalTask
+from tests.data.test_passkey import merging_tokenizer
 from tests.tasks.kits import BOS, make_kit, spaced_tokenizer
 from tests.tasks.solvers import SOLVERS
 
@@ -204,6 +206,7 @@ def test_depths_share_what_stands_before_them(kit: PromptKit, name: str) -> None
     task = parse_task(name)
     one, other = task.build(kit, 1500, 0.6, 0), task.build(kit, 1500, 0.9, 0)
     shared = next(i for i, (a, b) in enumerate(zip(one.input_ids, other.input_ids, strict=False)) if a != b)
+    assert isinstance(task, PuzzleTask)
     assert shared > (700 if name != "multi-key" else len(kit.head(task.instruction)))
 
 
@@ -219,6 +222,17 @@ def test_a_tokenizer_that_adds_a_leading_space_is_spliced_cleanly(spec: str) -> 
         prompt = "".join(tokenizer.convert_ids_to_tokens(trial.input_ids[: trial.answer_start])).replace("\u2581", " ")
         expected = SOLVERS[task.name](prompt)
         assert sorted(expected) == sorted(trial.references or [text[len(prompt) :].strip()])
+
+
+@pytest.mark.parametrize("name", ["passkey", "needle", "multi-key"])
+def test_answers_without_tokens_of_their_own_are_generated(name: str) -> None:
+    """D13: a tokenizer that keeps spaces with the word before them joins the question with the answer."""
+    kit, task = make_kit(merging_tokenizer(), bos=None), parse_task(name)
+    for length in (task.min_length(kit), task.min_length(kit) + 300):
+        for trial in trials_of(task, kit, length):
+            text = kit.tokenizer.decode(trial.input_ids)
+            assert trial.seq_len == length and trial.answer_start == len(trial.input_ids)
+            assert list(trial.references) == SOLVERS[name](text) and trial.max_new_tokens > len(trial.references[0])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -22,7 +22,8 @@ Run = Callable[..., tuple[int, str, str]]
 ONE_FILE = '''
 from typing import ClassVar
 from ropectl.tasks.planted import PlantedTask
-from ropectl.tasks.task import EXACT, RULER, Puzzle
+from ropectl.tasks.puzzle import Puzzle
+from ropectl.tasks.task import EXACT, RULER
 from ropectl.tasks.words import ADJECTIVES
 
 class Colour(PlantedTask):

@@ -10,14 +10,15 @@ from pydantic import Field
 
 from ropectl.tasks.kit import PromptKit
 from ropectl.tasks.planted import listing
-from ropectl.tasks.task import CONTAINED, RULER, Layout, Puzzle, RetrievalTask
+from ropectl.tasks.puzzle import Layout, Puzzle, PuzzleTask
+from ropectl.tasks.task import CONTAINED, RULER
 from ropectl.tasks.words import WORDS, other_words
 
 #: However short the list, a common word stands in it so often, and other words once.
 LEAST_TIMES = 3
 
 
-class CommonWords(RetrievalTask):
+class CommonWords(PuzzleTask):
     """The whole context is a shuffled list of words, of which a few stand there often and the others seldom."""
 
     name: ClassVar[str] = "common-words"

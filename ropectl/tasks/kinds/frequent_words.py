@@ -11,7 +11,8 @@ from pydantic import Field
 
 from ropectl.tasks.kit import PromptKit
 from ropectl.tasks.planted import listing
-from ropectl.tasks.task import CONTAINED, RULER, Layout, Puzzle, RetrievalTask
+from ropectl.tasks.puzzle import Layout, Puzzle, PuzzleTask
+from ropectl.tasks.task import CONTAINED, RULER
 from ropectl.tasks.words import draw_invented
 
 #: Words that are asked for.
@@ -21,7 +22,7 @@ ASKED = 3
 NUM_RANKS = 10_000
 
 
-class FrequentWords(RetrievalTask):
+class FrequentWords(PuzzleTask):
     """The whole context is invented words whose frequency falls with a power of their rank; the top three are asked for."""
 
     name: ClassVar[str] = "frequent-words"

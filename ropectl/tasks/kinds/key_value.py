@@ -11,11 +11,12 @@ from pydantic import Field
 
 from ropectl.rope.method import Reference
 from ropectl.tasks.kit import PromptKit
-from ropectl.tasks.task import EXACT, Layout, Puzzle, RetrievalTask
+from ropectl.tasks.puzzle import Layout, Puzzle, PuzzleTask
+from ropectl.tasks.task import EXACT
 from ropectl.tasks.words import draw_number
 
 
-class KeyValue(RetrievalTask):
+class KeyValue(PuzzleTask):
     """The whole context is a list of keys and values that mean nothing, and one value is asked for."""
 
     name: ClassVar[str] = "key-value"
@@ -41,7 +42,7 @@ class KeyValue(RetrievalTask):
 
     def body(self, kit: PromptKit, facts: Sequence[list[int]], layout: Layout) -> list[int]:
         """Returns lines of a stream that is the same for every length and depth, the asked one at the end of a line."""
-        lines = self._lines(kit, layout.trial)
+        lines = self._lines(kit, layout.number)
         assert layout.spot is not None
         result: list[int] = []
         line = next(lines)

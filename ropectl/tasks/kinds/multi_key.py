@@ -9,7 +9,8 @@ from pydantic import Field
 
 from ropectl.tasks.kit import PromptKit
 from ropectl.tasks.planted import NUMBER_INSTRUCTION, NumberTask, note
-from ropectl.tasks.task import EXACT, RULER, Puzzle
+from ropectl.tasks.puzzle import Puzzle
+from ropectl.tasks.task import EXACT, RULER
 from ropectl.tasks.words import draw_name
 
 

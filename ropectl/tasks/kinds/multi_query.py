@@ -9,7 +9,8 @@ from pydantic import Field
 
 from ropectl.tasks.kit import PromptKit
 from ropectl.tasks.planted import NUMBER_INSTRUCTION, NumberTask, listing, note
-from ropectl.tasks.task import CONTAINED, RULER, Puzzle
+from ropectl.tasks.puzzle import Puzzle
+from ropectl.tasks.task import CONTAINED, RULER
 from ropectl.tasks.words import draw_name
 
 

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from ropectl.tasks.kit import PromptKit
 from ropectl.tasks.planted import PlantedTask
-from ropectl.tasks.task import CONTAINED, RULER, Puzzle
+from ropectl.tasks.puzzle import Puzzle
+from ropectl.tasks.task import CONTAINED, RULER
 from ropectl.tasks.words import draw_number
 
 NAME_LETTERS, VALUE_DIGITS = 5, 5
