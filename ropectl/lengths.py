@@ -9,16 +9,18 @@ from ropectl.errors import ConfigError
 
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)([kKmM]?)")
 _UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
-_EXAMPLES = (
-    "Type for example: --length 8k, --length 2048,4096, --length 1k..32k (doublings) or --length 1k..16k/1k (steps)."
-)
+_EXAMPLES = "Type for example: --{0} 8k, --{0} 2048,4096, --{0} 1k..32k (doublings) or --{0} 1k..16k/1k (steps)."
 
 #: No list of lengths is meant to be longer; more is a typing error.
 MAX_LENGTHS = 1000
 
 
-def parse_length(text: str) -> int:
+def parse_length(text: str, name: str = "length") -> int:
     """Returns a single length in tokens; k is 1024.
+
+    Args:
+        text: As a person wrote it.
+        name: What it is a length of, as the option is called.
 
     Raises:
         ConfigError: If it is not a whole number of tokens, at least 2.
@@ -26,12 +28,14 @@ def parse_length(text: str) -> int:
     match = _LENGTH.fullmatch(text.strip())
     value = float(match[1]) * _UNITS[match[2].lower()] if match else 0.0
     if not match or value != int(value) or value < 2:
-        raise ConfigError(f"length = {text!r} is not a number of tokens (a whole number, at least 2).", _EXAMPLES)
+        raise ConfigError(
+            f"{name} = {text!r} is not a number of tokens (a whole number, at least 2).", _EXAMPLES.format(name)
+        )
     return int(value)
 
 
-def parse_lengths(texts: Iterable[str]) -> list[int]:
-    """Returns all lengths named, ascending, each once.
+def parse_lengths(texts: Iterable[str], name: str = "length") -> list[int]:
+    """Returns all lengths named, ascending, each once; arguments as for :func:`parse_length`.
 
     Raises:
         ConfigError: If one of them is malformed.
@@ -39,24 +43,24 @@ def parse_lengths(texts: Iterable[str]) -> list[int]:
     lengths: set[int] = set()
     for text in texts:
         for part in text.split(","):
-            lengths.update(_expand(part))
+            lengths.update(_expand(part, name))
     return sorted(lengths)
 
 
-def _expand(part: str) -> list[int]:
+def _expand(part: str, name: str) -> list[int]:
     if ".." not in part:
-        return [parse_length(part)]
+        return [parse_length(part, name)]
     start_text, _, rest = part.partition("..")
     end_text, _, step_text = rest.partition("/")
-    start, end = parse_length(start_text), parse_length(end_text)
+    start, end = parse_length(start_text, name), parse_length(end_text, name)
     if start > end:
-        raise ConfigError(f"length range {part!r} runs backwards.", _EXAMPLES)
+        raise ConfigError(f"{name} range {part!r} runs backwards.", _EXAMPLES.format(name))
     result = [start]
-    step = parse_length(step_text) if step_text else None
+    step = parse_length(step_text, name) if step_text else None
     while (following := result[-1] + step if step else result[-1] * 2) <= end:
         result.append(following)
         if len(result) > MAX_LENGTHS:
-            raise ConfigError(f"length range {part!r} names more than {MAX_LENGTHS} lengths.", _EXAMPLES)
+            raise ConfigError(f"{name} range {part!r} names more than {MAX_LENGTHS} of them.", _EXAMPLES.format(name))
     return result
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Config = TypeVar("Config", bound=BaseModel)
 
 _ONE_LENGTH = ("target_length", "original_length", "prefill_chunk", "freeze_at", "length", "seq_len")
-_MANY_LENGTHS = ("lengths", "eval_lengths", "positions")
+_MANY_LENGTHS = ("lengths", "eval_lengths")
 
 
 def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
@@ -35,6 +35,8 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
         if name in settings:
             given = settings[name]
             settings[name] = parse_lengths(map(str, given if isinstance(given, list | tuple) else [given]))
+    if "positions" in settings:
+        settings["positions"] = _positions(settings["positions"])
     if isinstance(settings.get("methods"), str):
         settings["methods"] = [settings["methods"]]
     try:
@@ -53,6 +55,16 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
         raise ConfigError(
             f"{name.replace('_', '-')} = {settings.get(name)} is not possible: {detail} ({field.description})."
         ) from None
+
+
+def _positions(given: Any) -> list[int]:
+    """Token positions, written as lengths are; 0 is one too."""
+    from ropectl.lengths import parse_lengths
+
+    texts = map(str, given if isinstance(given, list | tuple) else [given])
+    parts = [part.strip() for text in texts for part in text.split(",")]
+    later = [part for part in parts if part != "0"]
+    return [0] * ("0" in parts) + parse_lengths(later, "position")
 
 
 def read_yaml(file: Path) -> dict[str, Any]:

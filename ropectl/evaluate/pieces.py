@@ -96,7 +96,8 @@ class Pieces(Scorer):
         except Exception:  # a cache of a kind of its own may raise anything
             return False
         # The mean: with a router, a rounding can send one token elsewhere, but a model that begins anew is wrong everywhere.
-        allowed = max(_PROBE_TOLERANCE, 16 * torch.finfo(whole.dtype).eps) * float(whole.abs().mean())
+        dtype = torch.bfloat16 if torch.is_autocast_enabled(whole.device.type) else whole.dtype
+        allowed = max(_PROBE_TOLERANCE, 16 * torch.finfo(dtype).eps) * float(whole.abs().mean())
         return all(float((piece - whole).abs().mean()) <= allowed for piece in pieces)
 
 

@@ -11,20 +11,23 @@ ones are turned alike, whatever a method would do at another length.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ropectl.data.trials import Trial
-from ropectl.errors import MeasurementError
+from ropectl.evaluate.alone import run_one_by_one
+from ropectl.evaluate.ledger import Ledger, Stop, TrialScore
 from ropectl.evaluate.pieces import Pieces
-from ropectl.evaluate.prefix_tree import Node, Target, build_tree
+from ropectl.evaluate.prefix_tree import Node, build_tree
 from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.hf.cache import branch, can_crop, crop
+
+__all__ = ["MAX_BATCH_TOKENS", "Stop", "TrialScore", "walk"]
 
 #: Most tokens that the rows of a cache hold together; a prompt longer than this has one of its own.
 MAX_BATCH_TOKENS = 8192
@@ -35,25 +38,6 @@ PIECE = 512
 
 #: Most entries of such a mask (a byte each).
 MAX_MASK = 2**26
-
-#: Told a trial and the tokens generated so far; True ends its text there.
-Stop = Callable[[Trial, Sequence[int]], bool]
-
-
-@dataclass(frozen=True)
-class TrialScore:
-    """How a trial went.
-
-    Attributes:
-        correct: Whether the most likely token is the answer's at each of its positions, given the true ones before
-            it. False where no answer is known: who reads ``generated`` decides.
-        answer_logprob: Log-probability of the known answer [nats]; None where there is none.
-        generated: The greedy continuation of the prompt, without a token that ends the text.
-    """
-
-    correct: bool
-    answer_logprob: float | None
-    generated: tuple[int, ...] = ()
 
 
 def walk(
@@ -85,8 +69,12 @@ def walk(
         MeasurementError: If the model's logits are not finite.
     """
     pieces = Pieces.of(model, prefill_chunk)
-    walker = _Walk(pieces, trials, max_batch_tokens, generate, stop, progress)
-    return walker.walk() if pieces.shares else walker.one_by_one()
+    ledger = Ledger(trials, generate, pieces.end_tokens, stop)
+    if pieces.shares:
+        _Walk(pieces, ledger, max_batch_tokens, progress).walk()
+    else:
+        run_one_by_one(pieces, ledger, progress)
+    return ledger.scores()
 
 
 @dataclass(frozen=True)
@@ -106,34 +94,17 @@ class _Row:
         return len(self.node.tokens) - self.offset
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Walk:
     pieces: Pieces
-    trials: Sequence[Trial]
+    ledger: Ledger
     max_batch_tokens: int
-    generate: bool
-    stop: Stop | None
     progress: Progress
-    wrong: set[int] = field(default_factory=set)
-    logprobs: dict[int, float] = field(default_factory=lambda: defaultdict(float))
-    generated: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
-    def walk(self) -> list[TrialScore]:
-        roots = [_Row(0, node) for node in build_tree(self.trials, self.generate)]
+    def walk(self) -> None:
+        roots = [_Row(0, node) for node in build_tree(self.ledger.trials, self.ledger.generate)]
         for group in self._groups(roots, 0):
             self._descend(group, None, 0)
-        return self._scores()
-
-    def _scores(self) -> list[TrialScore]:
-        known = [bool(trial.answer_ids) for trial in self.trials]
-        return [
-            TrialScore(
-                known[index] and index not in self.wrong,
-                self.logprobs[index] if known[index] else None,
-                self.generated.get(index, ()),
-            )
-            for index in range(len(self.trials))
-        ]
 
     def _descend(self, rows: Sequence[_Row], cache: Any, depth: int) -> None:
         """Walks everything below some rows that stand at one depth, row i of the cache holding what is before row i."""
@@ -154,7 +125,7 @@ class _Walk:
         """Tokens that a row may take at once behind ``depth`` others."""
         chunk = self.pieces.prefill_chunk
         if depth == 0:
-            return chunk or max(len(trial.input_ids) for trial in self.trials)
+            return chunk or max(len(trial.input_ids) for trial in self.ledger.trials)
         return max(1, min(chunk or PIECE, MAX_MASK // (depth + PIECE)))
 
     def _groups(self, rows: Sequence[_Row], depth: int) -> list[list[_Row]]:
@@ -189,19 +160,8 @@ class _Walk:
         if wanted:
             places = [target.position - first for _, target in wanted]
             logits = self.pieces.logits(states[[index for index, _ in wanted], places])
-            self._score([target for _, target in wanted], logits)
+            self.ledger.score([target for _, target in wanted], logits)
         return states[:, -1], cache
-
-    def _score(self, targets: Sequence[Target], logits: Tensor) -> None:
-        """Compares logits (K, V) with the K tokens that should come."""
-        self._check(logits)
-        tokens = torch.tensor([target.token for target in targets], device=logits.device)
-        hits = (logits.argmax(dim=-1) == tokens).tolist()
-        logprobs = logits.log_softmax(dim=-1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1).tolist()
-        for target, hit, logprob in zip(targets, hits, logprobs, strict=True):
-            self.logprobs[target.trial] += logprob
-            if not hit:
-                self.wrong.add(target.trial)
 
     def _generate_behind(
         self, done: Sequence[_Row], rows: Sequence[_Row], states: Tensor, cache: Any, depth: int
@@ -213,74 +173,23 @@ class _Walk:
         for start in range(0, len(asked), size):
             part = asked[start : start + size]
             sources, trials = [source for source, _ in part], [trial for _, trial in part]
-            longest = max(self._budget(trial) for trial in trials)
+            longest = max(self.ledger.room(trial) for trial in trials)
             with _continued(cache, sources, len(rows), depth, longest) as own:
                 self._decode(trials, states[sources], own)
 
     def _decode(self, trials: Sequence[int], states: Tensor, cache: Any) -> None:
-        texts: list[list[int]] = [[] for _ in trials]
-        open_texts = set(range(len(trials)))
+        """Decodes some trials side by side until the last one ends; those that ended before are no longer listened to."""
+        still_open = dict(enumerate(trials))
         while True:
-            logits = self.pieces.logits(states)
-            self._check(logits)
-            tokens = logits.argmax(dim=-1)
-            for place, token in enumerate(tokens.tolist()):
-                if place in open_texts and not self._append(self.trials[trials[place]], texts[place], token):
-                    open_texts.remove(place)
-            for place in set(range(len(trials))) - open_texts:
-                self.generated.setdefault(trials[place], tuple(texts[place]))
-            if not open_texts:
+            tokens = self.ledger.likeliest(self.pieces.logits(states))
+            for place, trial in list(still_open.items()):
+                if not self.ledger.write(trial, int(tokens[place])):
+                    del still_open[place]
+            if not still_open:
                 return
             states, cache = self.pieces.run(tokens.unsqueeze(-1), cache)
             states = states[:, -1]
             self.progress(len(trials))
-
-    def _append(self, trial: Trial, text: list[int], token: int) -> bool:
-        """Adds a token to a text; False if that was the last one."""
-        if trial.answer_ids:  # compared with the answer token by token: nothing ends it early
-            text.append(token)
-            return len(text) < len(trial.answer_ids)
-        if token in self.pieces.end_tokens:
-            return False
-        text.append(token)
-        return len(text) < trial.max_new_tokens and not (self.stop and self.stop(trial, text))
-
-    def _budget(self, index: int) -> int:
-        return len(self.trials[index].answer_ids) or self.trials[index].max_new_tokens
-
-    def one_by_one(self) -> list[TrialScore]:
-        """Gives the model each prompt whole, and again for each token that is generated: exact for any model."""
-        for index, trial in enumerate(self.trials):
-            answer = trial.answer_ids
-            if answer:
-                logits = self._last_logits(trial.input_ids[:-1], len(answer))
-                first = trial.answer_start - 1
-                self._score([Target(first + place, index, token) for place, token in enumerate(answer)], logits)
-            if self.generate or not answer:
-                text: list[int] = []
-                goes_on = True
-                while goes_on:
-                    logits = self._last_logits([*trial.input_ids[: trial.answer_start], *text], 1)
-                    goes_on = self._append(trial, text, int(logits[0].argmax()))
-                self.generated[index] = tuple(text)
-        return self._scores()
-
-    def _last_logits(self, ids: Sequence[int], num_last: int) -> Tensor:
-        """The logits of the last tokens of one whole sequence, (num_last, V)."""
-        states, _ = self.pieces.run(torch.tensor([ids]), None, num_last, keep=False)
-        self.progress(len(ids))
-        logits = self.pieces.logits(states[0])
-        self._check(logits)
-        return logits
-
-    @staticmethod
-    def _check(logits: Tensor) -> None:
-        """Refuses logits (K, V) that are no probabilities; a token that cannot be may have minus infinity."""
-        if not bool(logits.amax(dim=-1).isfinite().all()):  # the largest of a row with a NaN is NaN
-            raise MeasurementError(
-                "The model computes no usable probabilities for an answer: its logits are not finite.",
-                "If the dtype is float16, its range may be too small: --dtype bfloat16 or float32.",
-            )
 
 
 def _following(rows: Sequence[_Row], step: int) -> Iterator[_Row]:

@@ -37,7 +37,7 @@ def _needle_tables(record: Mapping[str, Any]) -> list[Table | Text]:
     grid, results = record["grid"], record["lengths"]
     columns = sorted({_column(cell, grid) for result in results for cell in result["depths"]})
     trials = results[0]["depths"][0]["trials"]
-    title = f"Passkeys, of {trials} a {'depth' if grid == 'depth' else 'needle position'}"
+    title = f"Passkeys, of {trials} a {'depth' if grid == 'depth' else 'needle'}"
     parts: list[Table | Text] = []
     for group in column_groups(columns):
         table = table_of(title, [_header(column, grid) for column in group], "length")

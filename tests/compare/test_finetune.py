@@ -24,11 +24,13 @@ from ropectl.compare.recipe import REFUSED
 from ropectl.compare.run import Comparison, compare_methods
 from ropectl.errors import ConfigError, TrainingError
 from ropectl.evaluate import setup
-from ropectl.evaluate.api import evaluate_passkey, evaluate_perplexity
+from ropectl.evaluate.api import evaluate_perplexity
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
+from ropectl.evaluate.passkey_api import evaluate_passkey
 from ropectl.evaluate.reporter import SilentReporter
 from ropectl.train.reporter import SilentTrainReporter
 from tests.conftest import make_model
+from tests.tolerances import ONE_PASS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 Run = Callable[..., tuple[int, str, str]]
@@ -140,7 +142,9 @@ def test_a_tuned_row_is_the_tuned_checkpoint(whole: Comparison, method: str) -> 
     tail = evaluate_perplexity(PerplexityConfig(model=folder, lengths=LENGTHS, documents=2, protocol="tail"))
     assert tail["points"] == row["tail"]
     passkey = evaluate_passkey(PasskeyConfig(model=folder, lengths=LENGTHS, trials=1, depths=2))
-    assert passkey["lengths"] == row["passkey"]
+    for ours, theirs in zip(row["passkey"], passkey["lengths"], strict=True):
+        assert ours["correct"] == theirs["correct"]
+        assert ours["answer_logprob"] == pytest.approx(theirs["answer_logprob"], rel=ONE_PASS)
     assert row["perplexity"] != rows_of(whole.record)[method, False]["perplexity"]
 
 

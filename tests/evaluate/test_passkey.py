@@ -37,11 +37,11 @@ def test_equals_greedy_decoding(trained: Setup, spec: str) -> None:
     """B02: transformers' own generate under the frozen table, with a cache and without."""
     method, model = parse_method(spec), trained.model
     builder = PasskeyPromptBuilder(trained.tokenizer, trained.bos_token_id, seed=5)
-    depths, lengths = [0.0, 0.5], [256, 768]
-    for measured in measure_passkey(model, method, BUILTIN, builder, lengths, depths, 3):
+    depths, lengths, trials = [0.0, 0.5], [256, 640], 2
+    for measured in measure_passkey(model, method, BUILTIN, builder, lengths, depths, trials):
         for depth, cell in zip(depths, measured.depths, strict=True):
-            correct = {True: 0, False: 0}
-            for trial in range(3):
+            correct = {True: 0, False: 0} if method.depends_on_seq_len else {True: 0}
+            for trial in range(trials):
                 prompt = builder.build(measured.length, depth, trial)
                 start = torch.tensor([prompt.input_ids[: prompt.answer_start]])
                 for use_cache in correct:
@@ -51,7 +51,7 @@ def test_equals_greedy_decoding(trained: Setup, spec: str) -> None:
                             do_sample=False, pad_token_id=0, use_cache=use_cache,
                         )  # fmt: skip
                     correct[use_cache] += text[0].tolist() == prompt.input_ids
-            assert correct == {True: cell.correct, False: cell.correct}
+            assert set(correct.values()) == {cell.correct}
         assert measured.correct == sum(cell.correct for cell in measured.depths)
 
 

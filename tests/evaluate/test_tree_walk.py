@@ -38,7 +38,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "llama4_text": {},
     "deepseek_v3": {},
     "qwen3_moe": {},
-    "lfm2": {},
+    "lfm2": {"layer_types": ["conv", "full_attention"]},
     "falcon_h1": {},
     "qwen3_next": {},
     "recurrent_gemma": {},

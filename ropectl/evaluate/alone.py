@@ -1,0 +1,32 @@
+"""Trials given to the model one by one, each prompt whole: exact for any model, and nothing is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ropectl.evaluate.ledger import Ledger
+from ropectl.evaluate.pieces import Pieces
+from ropectl.evaluate.prefix_tree import Target
+from ropectl.evaluate.progress import Progress
+
+
+def run_one_by_one(pieces: Pieces, ledger: Ledger, progress: Progress) -> None:
+    """Scores every trial; a text that is generated is given again, whole, for each of its tokens."""
+
+    def last_logits(ids: Sequence[int], num_last: int) -> Tensor:
+        states, _ = pieces.run(torch.tensor([ids]), None, num_last, keep=False)
+        progress(len(ids))
+        return pieces.logits(states[0])
+
+    for index, trial in enumerate(ledger.trials):
+        answer, first = trial.answer_ids, trial.answer_start - 1
+        if answer:
+            targets = [Target(first + place, index, token) for place, token in enumerate(answer)]
+            ledger.score(targets, last_logits(trial.input_ids[:-1], len(answer)))
+        goes_on = ledger.generate or not answer
+        while goes_on:
+            logits = last_logits([*trial.input_ids[: trial.answer_start], *ledger.text(index)], 1)
+            goes_on = ledger.write(index, int(ledger.likeliest(logits)[0]))

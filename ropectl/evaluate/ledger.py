@@ -1,0 +1,115 @@
+"""What is known of each trial while a model answers them.
+
+Legend: K predictions, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from ropectl.data.trials import Trial
+from ropectl.errors import MeasurementError
+from ropectl.evaluate.prefix_tree import Target
+
+#: Told a trial and the tokens generated so far; True ends its text there.
+Stop = Callable[[Trial, Sequence[int]], bool]
+
+
+@dataclass(frozen=True)
+class TrialScore:
+    """How a trial went.
+
+    Attributes:
+        correct: Whether the most likely token is the answer's at each of its positions, given the true ones before
+            it. False where no answer is known: who reads ``generated`` decides.
+        answer_logprob: Log-probability of the known answer [nats]; None where there is none.
+        generated: The greedy continuation of the prompt, without a token that ends the text.
+    """
+
+    correct: bool
+    answer_logprob: float | None
+    generated: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Keeps scores and texts.
+
+    Attributes:
+        trials: All trials; others name them by their place here.
+        generate: Whether trials with a known answer are decoded too.
+        end_tokens: Tokens that end a text whose answer is not known.
+        stop: Ends such texts too; None for nothing more.
+    """
+
+    trials: Sequence[Trial]
+    generate: bool
+    end_tokens: frozenset[int]
+    stop: Stop | None
+    _wrong: set[int] = field(default_factory=set)
+    _logprobs: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    _texts: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def score(self, targets: Sequence[Target], logits: Tensor) -> None:
+        """Compares logits (K, V) with the K tokens that should come.
+
+        Raises:
+            MeasurementError: If they are not finite, or give an answer no probability at all.
+        """
+        tokens = torch.tensor([target.token for target in targets], device=logits.device)
+        hits = (self.likeliest(logits) == tokens).tolist()
+        logprobs = logits.log_softmax(dim=-1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+        _refuse_unless(bool(logprobs.isfinite().all()))
+        for target, hit, logprob in zip(targets, hits, logprobs.tolist(), strict=True):
+            self._logprobs[target.trial] += logprob
+            if not hit:
+                self._wrong.add(target.trial)
+
+    @staticmethod
+    def likeliest(logits: Tensor) -> Tensor:
+        """Returns the most likely tokens (K,) of logits (K, V).
+
+        Raises:
+            MeasurementError: If they are not finite. A token that cannot be may have minus infinity.
+        """
+        largest, tokens = logits.max(dim=-1)  # the largest of a row with a NaN is NaN
+        _refuse_unless(bool(largest.isfinite().all()))
+        return tokens
+
+    def room(self, index: int) -> int:
+        """Returns the most tokens that a trial is decoded for."""
+        return len(self.trials[index].answer_ids) or self.trials[index].max_new_tokens
+
+    def write(self, index: int, token: int) -> bool:
+        """Adds a token to a trial's text and returns whether it goes on."""
+        trial, text = self.trials[index], self._texts[index]
+        known = bool(trial.answer_ids)  # compared with the answer token by token: nothing ends it early
+        if token in self.end_tokens and not known:
+            return False
+        text.append(token)
+        return len(text) < self.room(index) and (known or self.stop is None or not self.stop(trial, text))
+
+    def text(self, index: int) -> list[int]:
+        """Returns what a trial's text is so far."""
+        return self._texts[index]
+
+    def scores(self) -> list[TrialScore]:
+        """Returns how each trial went."""
+        return [self._score_of(index, bool(trial.answer_ids)) for index, trial in enumerate(self.trials)]
+
+    def _score_of(self, index: int, known: bool) -> TrialScore:
+        logprob = self._logprobs[index] if known else None
+        return TrialScore(known and index not in self._wrong, logprob, tuple(self._texts.get(index, ())))
+
+
+def _refuse_unless(finite: bool) -> None:
+    if not finite:
+        raise MeasurementError(
+            "The model computes no usable probabilities for an answer: its logits are not finite.",
+            "If the dtype is float16, its range may be too small: --dtype bfloat16 or float32.",
+        )

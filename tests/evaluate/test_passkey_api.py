@@ -1,0 +1,213 @@
+"""``eval-passkey`` from the command line: what it records, says, refuses, and when it fails."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ropectl as package
+from ropectl.builtin import TINY_MODEL_DIR
+from ropectl.evaluate import passkey
+from ropectl.evaluate.config import PasskeyConfig
+from ropectl.evaluate.passkey_api import verdict
+from ropectl.evaluate.reporter import SilentReporter
+from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.walk import TrialScore
+from ropectl.records import PasskeyLength
+from tests.data.test_passkey import TEMPLATE, merging_tokenizer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+Run = Callable[..., tuple[int, str, str]]
+
+SMALL = ("--length", "128,256", "--trials", "2")
+
+
+@pytest.fixture
+def instruct(tmp_path: Path) -> str:
+    """The built-in model with a chat template."""
+    folder = tmp_path / "instruct"
+    shutil.copytree(TINY_MODEL_DIR, folder)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return str(folder)
+
+
+@pytest.fixture
+def merging(tmp_path: Path) -> str:
+    """The built-in model with a tokenizer that merges the end of the question with the key."""
+    folder = tmp_path / "merging"
+    shutil.copytree(TINY_MODEL_DIR, folder)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / file).unlink()
+    merging_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def read(result: tuple[int, str, str]) -> dict[str, Any]:
+    assert result[0] == 0, result[2]
+    document: dict[str, Any] = json.loads(result[1])
+    return document
+
+
+def test_the_record(ropectl: Run) -> None:
+    """D17, D19, D21: what was asked, how sure the answer is, and what lies beyond."""
+    reporter = SilentReporter()
+    record = package.evaluate_passkey(PasskeyConfig(lengths=(256, 512, 1536), trials=4), reporter)
+    assert (record["grid"], record["prompt_format"], record["answers"]) == ("depth", "raw", "tokens")
+    assert record["chance"] == pytest.approx(1 / 90_000) and record["num_differing"] is None
+    assert [entry["beyond_capacity"] for entry in record["lengths"]] == [False, False, True]
+    assert any("1536" in note for note in reporter.notes)
+    assert record["cells"] == [cell for entry in record["lengths"] for cell in entry["depths"]]
+    assert set(record["k_max"]) == {"0.2", "0.8"} and record["k_max"]["0.2"] >= record["k_max"]["0.8"] == 512
+    assert record["reach"]["uses"] == 512 and record["verdict"].startswith("Uses 512 tokens")
+    example = record["prompt_example"]
+    assert "There is an important info" in example and example.endswith("What is the pass key? The pass key is")
+    manifest = record["manifest"]
+    assert (
+        manifest["tokens_computed"]
+        < manifest["prompt_tokens"]
+        == sum(cell["length"] * cell["trials"] for cell in record["cells"])
+    )
+    assert manifest["bos_token_id"] == 0 and len(manifest["prompts_sha256"]) == 64
+
+
+def test_distractors_are_asked_for_by_label(ropectl: Run) -> None:
+    """D18: several labelled keys; the table is length by depth."""
+    record = read(ropectl("eval-passkey", "--length", "256", "--trials", "1", "--distractors", "3", "--format", "json"))
+    assert record["prompt_example"].endswith("What is the pass key A? The pass key A is")
+    _, out, _ = ropectl("eval-passkey", "--length", "256", "--trials", "2", "--distractors", "1", "--depths", "3")
+    assert "Passkeys, of 2 a depth" in out and all(depth in out for depth in ("0%", "50%", "100%"))
+
+
+def test_a_distractor_is_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D18."""
+    from ropectl.data.passkey import PasskeyPromptBuilder
+
+    setup = Setup.of(PasskeyConfig())
+    builder = PasskeyPromptBuilder(setup.tokenizer, 0, num_distractors=2, generated=True)
+    said = [builder.build(300, 0.5, trial) for trial in range(4)]
+    keys = [prompt.key if trial % 2 else prompt.distractor_keys[0] for trial, prompt in enumerate(said)]
+    texts = [tuple(setup.tokenizer.encode(f" {key}", add_special_tokens=False)) for key in keys]
+    monkeypatch.setattr(passkey, "walk", lambda *_, **__: [TrialScore(False, None, text) for text in texts])
+    (measured,) = passkey.measure_passkey(setup.model, setup.method("none"), setup.geometry, builder, [300], [0.5], 4)
+    assert measured.correct == 2
+
+
+def test_position_grid(ropectl: Run) -> None:
+    record = read(ropectl("eval-passkey", *SMALL, "--grid", "position", "--format", "json"))
+    places = [(cell["length"], cell["needle_position"]) for cell in record["cells"]]
+    head = places[0][1]
+    assert record["grid"] == "position" and places == [(128, head), (128, 64), (256, head), (256, 64), (256, 128)]
+    named = read(
+        ropectl(
+            "eval-passkey", *SMALL, "--grid", "position", "--position", "0,60", "--position", "150", "--format", "json"
+        )
+    )
+    assert [(cell["length"], cell["needle_position"]) for cell in named["cells"]] == [
+        (128, head), (128, 60), (256, head), (256, 60), (256, 150),
+    ]  # fmt: skip
+    _, out, _ = ropectl("eval-passkey", *SMALL, "--grid", "position")
+    assert "of 2 a needle" in out and "ends before this position" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_decoding_agrees_with_the_scores(ropectl: Run) -> None:
+    """B02: on a method that follows the length too."""
+    for spec in ("none", "dynamic-yarn"):
+        arguments = ("eval-passkey", "--length", "256,768", "--trials", "2", "-m", spec, "--generate")
+        plain = read(ropectl(*arguments[:-1], "--format", "json"))
+        record = read(ropectl(*arguments, "--format", "json"))
+        assert record["num_differing"] == 0 and all(entry["num_differing"] == 0 for entry in record["lengths"])
+        assert [c["correct"] for c in record["cells"]] == [c["correct"] for c in plain["cells"]]
+    assert "Decoded greedily, 0 of" in ropectl("eval-passkey", *SMALL, "--generate")[1]
+
+
+def test_chat(ropectl: Run, instruct: str) -> None:
+    """D17: recorded, and refused where it cannot be."""
+    record = read(
+        ropectl(
+            "eval-passkey", instruct, "--length", "256", "--trials", "2", "--depths", "1", "--chat", "--format", "json"
+        )
+    )
+    assert record["prompt_format"] == "chat" and record["manifest"]["bos_token_id"] == 0
+    assert "<|assistant|>\n<think></think>The pass key is" in record["prompt_example"]
+    assert record["prompt_example"].count("<|user|>") == 1
+    assert all(cell["prompt_tokens"] + cell["answer_tokens"] == cell["length"] for cell in record["cells"])
+    raw = read(
+        ropectl("eval-passkey", instruct, "--length", "256", "--trials", "2", "--depths", "1", "--format", "json")
+    )
+    assert raw["prompt_format"] == "raw" and "<|user|>" not in raw["prompt_example"]
+    assert raw["manifest"]["prompts_sha256"] != record["manifest"]["prompts_sha256"]
+
+
+def test_answers_are_read_where_they_have_no_tokens(ropectl: Run, merging: str) -> None:
+    code, out, err = ropectl(
+        "eval-passkey", merging, "--length", "512", "--depths", "1", "--trials", "1", "--format", "json"
+    )
+    record = json.loads(out)
+    assert code == 0 and record["answers"] == "text" and "generated and read" in err
+    assert record["lengths"][0]["answer_logprob"] is None and record["cells"][0]["answer_tokens"] == 8
+    _, out, _ = ropectl("eval-passkey", merging, "--length", "512", "--depths", "1", "--trials", "1")
+    assert "n/a" in out
+
+
+def test_gate(ropectl: Run, tmp_path: Path) -> None:
+    """Exit code 3 and a line for each length that falls short; the result is there all the same."""
+    asked = ("eval-passkey", "--length", "128,2k", "--depths", "2", "--trials", "2", "--format", "json")
+    code, out, err = ropectl(*asked, "--min-accuracy", "0.9", "-o", tmp_path / "r.json")
+    record = json.loads(out)
+    assert [entry["accuracy"] for entry in record["lengths"]] == [1.0, 0.0], "or another length is needed here"
+    assert code == 3 and json.loads((tmp_path / "r.json").read_text()) == record
+    assert [line for line in err.splitlines() if line.startswith("warning")] == [
+        "warning: 2048 tokens: 0.0% of 4 keys found, below --min-accuracy 0.9."
+    ]
+    assert ropectl(*asked[:1], "--length", "128", *asked[3:], "--min-accuracy", "0.9")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--grid", "round"], ["round", "depth, position"]),
+        (["--position", "64"], ["--grid position"]),
+        (["--grid", "position", "--depths", "3"], ["--depths", "--position"]),
+        (["--grid", "position", "--length", "128", "--position", "100"], ["100", "128", "--position 64"]),
+        (["--grid", "position", "--length", "128", "--position", "10,500"], ["500", "beyond", "128"]),
+        (["--grid", "position", "--position", "x"], ["position = 'x'", "--position 8k"]),
+        (["--grid", "position", "--length", "50"], ["50", "98"]),
+        (["--chat"], ["no chat template", "Leave out --chat"]),
+        (["--chat", "--bos", "never"], ["bos", "--chat"]),
+        (["--min-accuracy", "0"], ["min-accuracy", "0", "greater than 0"]),
+        (["--min-accuracy", "90"], ["min-accuracy", "90", "at most 1"]),
+    ],
+)
+def test_bad_input(ropectl: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: list[str]) -> None:
+    """G05: before weights load, exit code 2."""
+    from ropectl.evaluate import setup
+
+    monkeypatch.setattr(setup, "load_model", lambda *_: pytest.fail("weights were loaded"))
+    code, out, err = ropectl("eval-passkey", *arguments)
+    assert code == 2 and not out, err
+    assert all(part in err for part in said), err
+
+
+@pytest.mark.parametrize(
+    ("found", "uses", "sentence"),
+    [
+        ([25, 24, 10], 1024, "Uses 1024 tokens: at least 90% of the keys are found up to there, 40% at 2048."),
+        (
+            [25, 24, 23],
+            2048,
+            "Uses 2048 tokens, the longest that was measured: at least 90% of the keys are found at every length.",
+        ),
+        ([5, 24, 23], 0, "Uses no evaluated length: 20% of the keys are found at 512 tokens, 90% wanted."),
+        ([5, 24, 23], None, "No verdict on use: 25 prompts a length are too few (20 wanted)."),
+    ],
+)
+def test_verdict(found: list[int], uses: int | None, sentence: str) -> None:
+    results = [PasskeyLength(512 * 2**i, n, 25, n / 25, 0.0, 1.0, -1.0, []) for i, n in enumerate(found)]
+    assert verdict(results, uses) == sentence
