@@ -4,8 +4,8 @@ A prompt is a splice of token fragments::
 
     head (BOS, instruction) | body | tail (question, opening of the answer) | answer
 
-All parts but the body have fixed sizes: puzzles are drawn until theirs are the most frequent ones. The body
-takes what is left, to the token.
+The body takes what the other parts leave, to the token. Of a task with depths they have fixed sizes, so that a
+place is the same token in every trial: puzzles are drawn until theirs are the most frequent ones.
 """
 
 from __future__ import annotations
@@ -71,22 +71,18 @@ class Sizes(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The fixed sizes of a task's prompts with one tokenizer [tokens].
+    """The sizes of a task's prompts with one tokenizer [tokens].
 
     Attributes:
         head: Everything before the body.
-        sizes: Of every puzzle.
+        sizes: Those of a typical puzzle; none takes more, and of a task with depths the asked fact, the tail and
+            the answer take the same.
         budget: The most that may be generated; 0 where the answer is known token by token.
     """
 
     head: int
     sizes: Sizes
     budget: int
-
-    @property
-    def behind(self) -> int:
-        """Tokens behind the body."""
-        return self.sizes.tail + self.sizes.answer + self.budget
 
 
 class PuzzleTask(RetrievalTask):
@@ -110,12 +106,14 @@ class PuzzleTask(RetrievalTask):
     def min_length(self, kit: PromptKit) -> int:
         """Returns the shortest prompt that can be built, answer included [tokens]."""
         shape = self._shape(kit)
-        return shape.head + self.least_room(shape.sizes.facts) + shape.behind
+        return shape.head + self._least(shape.sizes) + shape.budget
 
     def position(self, kit: PromptKit, length: int, depth: float) -> int:
         """Returns where the asked fact goes: at its depth of the whole prompt, moved inside the body."""
         shape = self._shape(kit)
-        return max(shape.head, min(round(depth * length), length - shape.behind - shape.sizes.facts[0]))
+        sizes = shape.sizes
+        last = length - shape.budget - sizes.answer - sizes.tail - sizes.facts[0]
+        return max(shape.head, min(round(depth * length), last))
 
     def build(self, kit: PromptKit, length: int, depth: float | None, number: int) -> Trial:
         """Returns one trial of ``length`` tokens; see :meth:`RetrievalTask.build`."""
@@ -124,11 +122,12 @@ class PuzzleTask(RetrievalTask):
         position = None if depth is None else self.position(kit, length, depth)
         rng = kit.rng(self, length if position is None else f"at {position}", number)
         puzzle = self._draw_of_shape(kit, rng, shape)
-        room = length - shape.head - shape.behind
+        tail = kit.tail(puzzle.question, puzzle.prefix)
+        room = length - shape.head - len(tail) - shape.sizes.answer - shape.budget
         layout = Layout(room, None if position is None else position - shape.head, number, rng)
         body = self.body(kit, [kit.fragment(fact) for fact in puzzle.facts], layout)
         assert len(body) == room, f"{self}: a body of {len(body)} tokens for {room}"
-        prompt = kit.head(self.instruction) + body + kit.tail(puzzle.question, puzzle.prefix)
+        prompt = kit.head(self.instruction) + body + tail
         if shape.budget:
             return Trial(prompt, len(prompt), puzzle.references or (puzzle.answer.strip(),), shape.budget)
         return Trial(prompt + (kit.answer(puzzle.question, puzzle.prefix, puzzle.answer) or []), len(prompt))
@@ -136,7 +135,9 @@ class PuzzleTask(RetrievalTask):
     def _draw_of_shape(self, kit: PromptKit, rng: random.Random, shape: Shape) -> Puzzle:
         for _ in range(MAX_DRAWS):
             puzzle = self.draw(kit, rng)
-            if self._sizes(kit, puzzle, is_known=not shape.budget) == shape.sizes:
+            sizes = self._sizes(kit, puzzle, is_known=not shape.budget)
+            same = sizes is not None and self._fixed(sizes) == self._fixed(shape.sizes)
+            if sizes is not None and same and self._least(sizes) <= self._least(shape.sizes):
                 return puzzle
         raise ConfigError(f"{self}: this tokenizer makes no trials of equal sizes.", "Choose other tasks: --task NAME")
 
@@ -144,7 +145,7 @@ class PuzzleTask(RetrievalTask):
         return kit.once(("shape", self), lambda: self._find_shape(kit))
 
     def _find_shape(self, kit: PromptKit) -> Shape:
-        """The most frequent sizes among a fixed sample of puzzles.
+        """The sizes of a fixed sample of puzzles: the most frequent ones, and of them the largest.
 
         Where the tokenizer joins the words before an answer with the answer, the answer has no tokens of its own:
         it is then generated and looked for.
@@ -153,13 +154,24 @@ class PuzzleTask(RetrievalTask):
         puzzles = [self.draw(kit, rng) for _ in range(SAMPLE)]
         head = len(kit.head(self.instruction))
         if self.metric != CONTAINED:
-            known = [size for size in (self._sizes(kit, puzzle, is_known=True) for puzzle in puzzles) if size]
+            known = list(filter(None, (self._sizes(kit, puzzle, is_known=True) for puzzle in puzzles)))
             if known:
-                return Shape(head, Counter(known).most_common(1)[0][0], 0)
-        sizes = [self._sizes(kit, puzzle, is_known=False) for puzzle in puzzles]
-        typical = Counter(filter(None, sizes)).most_common(1)[0][0]
-        written = kit.fragment(puzzles[sizes.index(typical)].answer)
-        return Shape(head, typical, BUDGET_FACTOR * len(written))
+                return Shape(head, self._typical(known), 0)
+        sizes = list(filter(None, (self._sizes(kit, puzzle, is_known=False) for puzzle in puzzles)))
+        written = max(len(kit.fragment(puzzle.answer)) for puzzle in puzzles)
+        return Shape(head, self._typical(sizes), BUDGET_FACTOR * written)
+
+    def _typical(self, sizes: Sequence[Sizes]) -> Sizes:
+        fixed = Counter(map(self._fixed, sizes)).most_common(1)[0][0]
+        return max((size for size in sizes if self._fixed(size) == fixed), key=self._least)
+
+    def _fixed(self, sizes: Sizes) -> tuple[int, ...]:
+        """What has to be the same in every trial."""
+        return (sizes.facts[0], sizes.tail, sizes.answer) if self.has_depths else (sizes.answer,)
+
+    def _least(self, sizes: Sizes) -> int:
+        """Tokens that a puzzle takes with the shortest body."""
+        return self.least_room(sizes.facts) + sizes.tail + sizes.answer
 
     def _sizes(self, kit: PromptKit, puzzle: Puzzle, is_known: bool) -> Sizes | None:
         """Sizes of a puzzle; None if its answer is to be known token by token, and has no tokens of its own."""

@@ -34,6 +34,8 @@ SPECS = [
     "multi-query:queries=2,haystack=filler",
     "variable-tracking:chains=3,hops=2",
     "variable-tracking:haystack=text",
+    "variable-tracking:chains=5,hops=4",
+    "multi-key:distractors=20",
     "key-value:form=number",
     "common-words:common=3,times=9,others=2",
     "frequent-words:alpha=1.5",
