@@ -22,8 +22,8 @@ from ropectl.errors import ConfigError
 from ropectl.tasks.kit import MAX_DRAWS, SAMPLE, PromptKit
 from ropectl.tasks.task import CONTAINED, RetrievalTask
 
-#: A model may take so many times the tokens of the bare answer, for words around it.
-BUDGET_FACTOR = 2
+#: A model may take so many times the tokens of the bare answer: a numbered list takes more than words with commas.
+BUDGET_FACTOR = 3
 
 
 @dataclass(frozen=True)
