@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from ropectl.evaluate.token_loss import Scorer, head_is_last
+from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK, head_is_last
 from ropectl.hf.cache import branch, cache_name, can_crop, crop
 
 _PROBE_LENGTH = 12
@@ -23,14 +23,20 @@ _PROBE_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
-class Pieces(Scorer):
+class Pieces:
     """Runs one model on pieces of prompts.
 
     Attributes:
+        model: A causal language model of transformers.
+        prefill_chunk: Most tokens of a row per forward pass; None for what the walk chooses.
+        reads_hidden: Whether logits are the output head applied to hidden states, nothing between.
         shares: Whether a piece against the cache of what stands before it gives the numbers of one pass, and
             several continuations can be given to one cache. Some recurrent layers begin anew with every piece.
     """
 
+    model: Any
+    prefill_chunk: int | None
+    reads_hidden: bool
     shares: bool = True
 
     @classmethod
@@ -66,7 +72,15 @@ class Pieces(Scorer):
     @torch.no_grad()
     def logits(self, states: Tensor) -> Tensor:
         """Returns the logits that some states (..., H) stand for, float32 (..., V)."""
-        return self._logits(states)
+        head = self.model.get_output_embeddings()
+        logits: Tensor = (head(states) if self.reads_hidden else states).float()
+        return logits
+
+    @cached_property
+    def logits_at_once(self) -> int:
+        """States whose logits are held together."""
+        vocabulary: int = self.model.get_output_embeddings().weight.shape[0]
+        return max(1, LOGITS_PER_CHUNK // vocabulary)
 
     @cached_property
     def end_tokens(self) -> frozenset[int]:

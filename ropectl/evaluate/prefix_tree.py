@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import groupby
 
 from ropectl.data.trials import Trial
+
+#: Tokens that are compared first.
+_FIRST_STEP = 64
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Node:
         targets: Answer tokens that are predicted inside it, by position.
         ends: Trials that are generated from behind its last token.
         children: What follows; they begin with different tokens.
+        height: Tokens of the longest path from its first token to a leaf.
+        width: Leaves at the end of its longest paths: so many rows stand side by side there.
     """
 
     depth: int
@@ -48,16 +52,14 @@ class Node:
     ends: list[int] = field(default_factory=list)
     children: list[Node] = field(default_factory=list)
 
-    @cached_property
-    def height(self) -> int:
-        """Tokens of the longest path from its first token to a leaf."""
-        return len(self.tokens) + max((child.height for child in self.children), default=0)
+    height: int = 0
+    width: int = 1
 
-    @cached_property
-    def width(self) -> int:
-        """Leaves at the end of its longest paths: so many rows stand side by side there."""
-        below = self.height - len(self.tokens)
-        return sum(child.width for child in self.children if child.height == below) or 1
+    def measure(self) -> None:
+        """Sets height and width from those of the children."""
+        below = max((child.height for child in self.children), default=0)
+        self.height = len(self.tokens) + below
+        self.width = sum(child.width for child in self.children if child.height == below) or 1
 
 
 def count_nodes(trials: Sequence[Trial]) -> int:
@@ -85,8 +87,20 @@ def build_tree(trials: Sequence[Trial], generate: bool = False) -> list[Node]:
         assert trial.answer_ids or trial.max_new_tokens, "a trial has an answer, or generates one"
     inputs = [_inputs(trial) for trial in trials]
     ends = [trial.answer_start if generate or not trial.answer_ids else None for trial in trials]
-    order = sorted(range(len(trials)), key=inputs.__getitem__)
-    return list(_Grower(trials, inputs, ends).nodes(order, 0))
+    grower = _Grower(trials, inputs, ends)
+    roots: list[Node] = []
+    made: list[Node] = []
+    # With a list of what is to be done, not by recursion: a needle at every hundredth token makes a tree of many levels.
+    work = [(sorted(range(len(trials)), key=inputs.__getitem__), 0, roots)]
+    while work:
+        order, depth, siblings = work.pop()
+        for group, node in grower.nodes(order, depth):
+            siblings.append(node)
+            made.append(node)
+            work.append((group, depth + len(node.tokens), node.children))
+    for node in reversed(made):  # children were made after their parents
+        node.measure()
+    return roots
 
 
 @dataclass(frozen=True)
@@ -95,21 +109,16 @@ class _Grower:
     inputs: Sequence[Sequence[int]]
     prompt_ends: Sequence[int | None]
 
-    def nodes(self, order: Sequence[int], depth: int) -> Iterator[Node]:
-        """The nodes that begin at ``depth``, of trials in the order of their inputs that are alike before it."""
+    def nodes(self, order: Sequence[int], depth: int) -> Iterator[tuple[list[int], Node]]:
+        """The nodes that begin at ``depth``, of trials in the order of their inputs that are alike before it; with those in each."""
         inputs = self.inputs
         longer = [index for index in order if len(inputs[index]) > depth]
         for _, members in groupby(longer, key=lambda index: inputs[index][depth]):
             group = list(members)
             stops = [stop for index in group if (stop := self.prompt_ends[index]) is not None and stop > depth]
             end = min([depth + _shared(inputs[group[0]], inputs[group[-1]], depth), *stops])
-            yield Node(
-                depth,
-                inputs[group[0]][depth:end],
-                targets=self._targets(group, depth, end),
-                ends=[index for index in group if self.prompt_ends[index] == end],
-                children=list(self.nodes(group, end)),
-            )
+            ends = [index for index in group if self.prompt_ends[index] == end]
+            yield group, Node(depth, inputs[group[0]][depth:end], self._targets(group, depth, end), ends)
 
     def _targets(self, group: Sequence[int], start: int, end: int) -> list[Target]:
         targets = [
@@ -126,8 +135,12 @@ def _inputs(trial: Trial) -> list[int]:
 
 
 def _shared(left: Sequence[int], right: Sequence[int], start: int) -> int:
-    """Tokens from ``start`` on in which both agree, by bisection: comparing slices is fast."""
-    low, high = start, min(len(left), len(right))
+    """Tokens from ``start`` on in which both agree, by doubled steps and then bisection: comparing slices is fast."""
+    low, limit, step = start, min(len(left), len(right)), _FIRST_STEP
+    while low + step <= limit and left[low : low + step] == right[low : low + step]:
+        low += step
+        step *= 2
+    high = min(low + step, limit)
     while low < high:
         middle = (low + high + 1) // 2
         if left[low:middle] == right[low:middle]:

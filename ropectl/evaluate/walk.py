@@ -159,8 +159,11 @@ class _Walk:
         self.progress(ids.numel())
         if wanted:
             places = [target.position - first for _, target in wanted]
-            logits = self.pieces.logits(states[[index for index, _ in wanted], places])
-            self.ledger.score([target for _, target in wanted], logits)
+            chosen = states[[index for index, _ in wanted], places]
+            size = self.pieces.logits_at_once
+            for start in range(0, len(wanted), size):
+                logits = self.pieces.logits(chosen[start : start + size])
+                self.ledger.score([target for _, target in wanted[start : start + size]], logits)
         return states[:, -1], cache
 
     def _generate_behind(

@@ -73,3 +73,12 @@ def test_height_and_width() -> None:
     (root,) = build_tree([Trial(ids, len(ids) - 1) for ids in (long, other, short)])
     assert (root.tokens, root.height, root.width) == ([1, 2], 4, 2)
     assert sorted(child.height for child in root.children) == [1, 2, 2]
+
+
+def test_trees_of_many_levels() -> None:
+    """A needle at every few tokens of one text: each level of the tree is one deeper."""
+    text = [0] * 4000
+    some = [Trial([*text[:end], 1, 2], end + 1) for end in range(3, 4000, 3)]
+    assert count_nodes(some) == some[-1].answer_start - 1 + len(some)
+    (root,) = build_tree(some)
+    assert root.height == len(some[-1].input_ids) - 1

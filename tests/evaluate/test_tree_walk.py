@@ -195,3 +195,12 @@ def test_a_model_that_computes_no_probabilities_is_refused(max_new_tokens: int) 
     trial = Trial([1, 2, 3], 3, (), 2) if max_new_tokens else Trial([1, 2, 3], 2)
     with pytest.raises(MeasurementError, match="not finite"):
         walk(model, [trial])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_shares_too(dtype: torch.dtype) -> None:
+    """Rounding is not taken for a model that begins anew."""
+    model = make_model().to(dtype)
+    assert Pieces.of(model).shares
+    with torch.autocast("cpu", torch.bfloat16):
+        assert Pieces.of(make_model()).shares

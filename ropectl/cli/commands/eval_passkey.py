@@ -81,8 +81,9 @@ def eval_passkey(
     A single number is easy to retrieve: it shows that a distance is used at all.
     It does not show that a long text is understood. Harder: --distractors 3.
 
-    Answers are scored token by token, each given the true ones before it, in one walk over all prompts that computes what
-    they share once. That is exactly what greedy decoding would find; --generate decodes too and shows it.
+    Answers are scored token by token, each given the true ones before it,
+    in one walk that computes what prompts share once. That finds exactly
+    what greedy decoding would; --generate decodes too, and compares.
 
     Example: ropectl eval-passkey ./my-model -m yarn --factor 4 --length 2k..16k
     """
