@@ -109,11 +109,11 @@ def test_equals_one_generate_per_trial(
 ) -> None:
     """A walk over all lengths and depths answers as transformers' own ``generate`` does, trial by trial."""
     task, method = parse_task(spec), parse_method("yarn:factor=4")
-    asked = asked_trials(task, kit, [300, 360], [0.0, 1.0], 2)
+    asked = asked_trials(task, kit, [340, 400], [0.0, 1.0], 2)
     measured = measure_task(model, method, geometry, task, kit, asked)
     scores = [score for entry in measured.lengths for score in entry.scores]
     first_texts = []
-    with apply_rope(model, method, geometry=geometry, seq_len=360):
+    with apply_rope(model, method, geometry=geometry, seq_len=400):
         for one, score in zip(asked, scores, strict=True):
             trial = task.build(kit, *one)
             start = torch.tensor([trial.input_ids[: trial.answer_start]])
@@ -143,10 +143,10 @@ def test_lengths_measured_together_are_those_measured_alone(
 
     def measure(lengths: list[int]) -> TaskResult:
         asked = asked_trials(task, kit, lengths, [0.0, 0.6], 2)
-        return measure_task(model, parse_method(method), geometry, task, kit, asked, capacity=380)
+        return measure_task(model, parse_method(method), geometry, task, kit, asked, capacity=420)
 
-    together = measure([340, 400])
-    for entry, alone in zip(together.lengths, [measure([340]), measure([400])], strict=True):
+    together = measure([380, 440])
+    for entry, alone in zip(together.lengths, [measure([380]), measure([440])], strict=True):
         other = alone.lengths[0]
         assert (entry.scores, entry.depths and [cell.position for cell in entry.depths]) == (
             other.scores,
