@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ropectl.evaluate.loaded import load_patched
     from ropectl.evaluate.passkey_api import evaluate_passkey
     from ropectl.evaluate.perplexity_api import evaluate_perplexity
+    from ropectl.evaluate.tasks_api import evaluate_tasks
     from ropectl.hf.patch import apply_rope
     from ropectl.rope.registry import parse_method
     from ropectl.train.api import finetune
@@ -23,6 +24,7 @@ _PLACES = {
     "compare_methods": "ropectl.compare.run",
     "evaluate_passkey": "ropectl.evaluate.passkey_api",
     "evaluate_perplexity": "ropectl.evaluate.perplexity_api",
+    "evaluate_tasks": "ropectl.evaluate.tasks_api",
     "finetune": "ropectl.train.api",
     "load_patched": "ropectl.evaluate.loaded",
     "parse_method": "ropectl.rope.registry",
@@ -34,6 +36,7 @@ __all__ = [
     "compare_methods",
     "evaluate_passkey",
     "evaluate_perplexity",
+    "evaluate_tasks",
     "finetune",
     "load_patched",
     "parse_method",

@@ -30,7 +30,7 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
     from pydantic import ValidationError
 
     from ropectl.lengths import parse_length, parse_lengths
-    from ropectl.rope.method import describe_range
+    from ropectl.specs import describe_range
 
     for name in _ONE_LENGTH:
         if isinstance(settings.get(name), str):

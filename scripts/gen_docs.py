@@ -1,4 +1,4 @@
-"""Writes what documentation says about methods, runtimes and model families from the code, so that it cannot be wrong.
+"""Writes what documentation says about methods, tasks, runtimes and model families from the code, so that it cannot be wrong.
 
 python scripts/gen_docs.py           # rewrites the generated parts of README.md
 python scripts/gen_docs.py --check   # exits 1 if one is not up to date
@@ -22,9 +22,13 @@ from ropectl.report.runtimes import runtime_parts
 from ropectl.rope.catalog import describe_method
 from ropectl.rope.registry import all_methods
 from ropectl.runtimes import config_facts, read_all
+from ropectl.specs import format_value
+from ropectl.tasks.catalog import describe_task
+from ropectl.tasks.registry import all_tasks
 
 README = Path(__file__).parent.parent / "README.md"
 METHODS = ("<!-- methods:begin (scripts/gen_docs.py) -->", "<!-- methods:end -->")
+TASKS = ("<!-- tasks:begin (scripts/gen_docs.py) -->", "<!-- tasks:end -->")
 MATRIX = ("<!-- matrix:begin (scripts/gen_docs.py) -->", "<!-- matrix:end -->")
 FAMILIES = ("<!-- families:begin (scripts/gen_docs.py) -->", "<!-- families:end -->")
 
@@ -63,6 +67,18 @@ def methods_table() -> str:
             entry["native"],
             entry["reference"],
         )
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def tasks_table() -> str:
+    """Returns the retrieval tasks as a Markdown table."""
+    lines = ["| Task | What it is | A good score shows | Metric | Parameters | Source |", "|---|---|---|---|---|---|"]
+    for kind in all_tasks().values():
+        entry = describe_task(kind)
+        parameters = ", ".join(f"`{p['name']}={format_value(p['default'])}`" for p in entry["parameters"])
+        metric = entry["metric"] + (", by depth" if entry["has_depths"] else "")
+        row = (f"`{entry['name']}`", entry["title"], entry["measures"], metric, parameters, entry["reference"])
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 
@@ -115,6 +131,7 @@ def main() -> None:
     is_check = "--check" in sys.argv[1:]
     current = README.read_text()
     wanted = replaced(current, METHODS, methods_table())
+    wanted = replaced(wanted, TASKS, tasks_table())
     wanted = replaced(wanted, MATRIX, matrix_example())
     if not is_check or families_heading() in current:
         wanted = replaced(wanted, FAMILIES, families_table())

@@ -18,6 +18,7 @@ import typer
 from ropectl.cli.commands.compare_methods import compare_methods
 from ropectl.cli.commands.eval_passkey import eval_passkey
 from ropectl.cli.commands.eval_perplexity import eval_perplexity
+from ropectl.cli.commands.eval_tasks import eval_tasks
 from ropectl.cli.commands.finetune import finetune
 from ropectl.cli.commands.harness import harness
 from ropectl.cli.commands.inspect import inspect
@@ -45,6 +46,7 @@ app = typer.Typer(
 app.command("compare-methods")(compare_methods)
 app.command("eval-perplexity")(eval_perplexity)
 app.command("eval-passkey")(eval_passkey)
+app.command("eval-tasks")(eval_tasks)
 app.command("harness")(harness)
 app.command("inspect")(inspect)
 app.command("patch")(patch)

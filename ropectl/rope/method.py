@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.fields import FieldInfo
 from typing_extensions import Self
 
 from ropectl.errors import MethodError
 from ropectl.rope.frequencies import RopeFrequencies, whole_table_divisors
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.proportional import SHARE, STOPPING_DIVISOR, proportional_block
+from ropectl.specs import explain, format_spec
 
 #: No published method extends by more; larger numbers only overflow.
 MAX_FACTOR = 1e6
@@ -145,7 +146,7 @@ class ScalingMethod(BaseModel, ABC):
         try:
             return cls(**parameters)
         except ValidationError as error:
-            raise MethodError(*_explain(cls, error, parameters)) from None
+            raise MethodError(*explain(cls, cls.name, error, parameters, partial(example, cls))) from None
 
     def target_length(self, geometry: RopeGeometry) -> int:
         """Returns the context that the method aims at [tokens]: s * L, or L where it has no factor."""
@@ -189,9 +190,7 @@ class ScalingMethod(BaseModel, ABC):
         return short_spec(str(self))
 
     def __str__(self) -> str:
-        given = self.model_dump(exclude_defaults=True)
-        pairs = ",".join(f"{key}={format_value(value)}" for key, value in given.items())
-        return f"{self.name}:{pairs}" if pairs else self.name
+        return format_spec(self.name, self.model_dump(exclude_defaults=True))
 
 
 def short_spec(spec: str) -> str:
@@ -204,17 +203,6 @@ def short_spec(spec: str) -> str:
         key, _, value = pair.partition("=")
         parts.append(f"{key}=[{value.count(':') + 1} values]" if ":" in value else pair)
     return f"{name}:{','.join(parts)}"
-
-
-def format_value(value: Any) -> str:
-    """Returns a parameter's value as it is written in a spec: shortest exact form, lists joined by colons."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return repr(value).removesuffix(".0")
-    if isinstance(value, tuple | list):
-        return ":".join(format_value(item) for item in value)
-    return str(value)
 
 
 def universal_config(geometry: RopeGeometry, frequencies: RopeFrequencies, length: int) -> RopeConfigPatch:
@@ -240,33 +228,6 @@ def universal_config(geometry: RopeGeometry, frequencies: RopeFrequencies, lengt
     factor = frequencies.attention_factor
     hints = {} if factor == 1.0 else {"short_mscale": factor, "long_mscale": factor}  # all that vLLM and sglang read
     return RopeConfigPatch(rope_parameters, length, hints)
-
-
-def describe_range(field: FieldInfo) -> str:
-    """Returns the values a parameter may take, in words."""
-    words = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}
-    bounds = [
-        f"{text} {getattr(rule, key):g}" for rule in field.metadata for key, text in words.items() if hasattr(rule, key)
-    ]
-    return " and ".join(bounds)
-
-
-def _explain(method: type[ScalingMethod], error: ValidationError, parameters: dict[str, Any]) -> tuple[str, str]:
-    """Turns pydantic's most telling complaint into message and hint."""
-    errors = sorted(error.errors(), key=lambda entry: entry["type"] != "extra_forbidden")
-    first = errors[0]
-    if not first["loc"]:  # a rule over several parameters; its text is ours
-        return f"{method.name}: {first['msg'].removeprefix('Value error, ')}", ""
-    name = str(first["loc"][0])
-    known = ", ".join(method.model_fields) or "none"
-    if first["type"] == "extra_forbidden":
-        return f"{method.name} has no parameter {name!r}.", f"Its parameters: {known}."
-    if first["type"] == "missing":
-        return f"{method.name} needs {name} ({method.model_fields[name].description}).", example(method, name)
-    allowed = describe_range(method.model_fields[name])
-    detail = first["msg"][0].lower() + first["msg"][1:]
-    detail = f"must be finite and {allowed}" if allowed else detail
-    return f"{method.name}: {name} = {parameters.get(name)} is not possible: {detail}.", ""
 
 
 def example(method: type[ScalingMethod], name: str) -> str:

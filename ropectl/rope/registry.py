@@ -10,21 +10,18 @@ joined by colons (``long_factor=1:1.5:4``) or read from a JSON file (``long_fact
 
 from __future__ import annotations
 
-import difflib
-import importlib
 import json
-import pkgutil
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from ropectl.discovery import find_classes
 from ropectl.errors import MethodError
 from ropectl.rope import methods as methods_package
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod, example
 from ropectl.rope.proportional import common_block
+from ropectl.specs import name_hint, split_spec
 
 ENTRY_POINT_GROUP = "ropectl.methods"
 
@@ -36,25 +33,9 @@ def all_methods() -> dict[str, type[ScalingMethod]]:
     Raises:
         MethodError: If two methods share a name.
     """
-    found: dict[str, type[ScalingMethod]] = {}
-    for module in _method_modules():
-        for candidate in vars(module).values():
-            if not (isinstance(candidate, type) and issubclass(candidate, ScalingMethod)):
-                continue
-            if candidate.__module__ != module.__name__ or not hasattr(candidate, "name"):
-                continue
-            if candidate.name in found:
-                raise MethodError(
-                    f"Two methods are called {candidate.name!r}: {found[candidate.name]} and {candidate}."
-                )
-            found[candidate.name] = candidate
-    return dict(sorted(found.items(), key=lambda item: (item[0] != "none", item[0])))
-
-
-def _method_modules() -> list[ModuleType]:
-    names = [info.name for info in pkgutil.iter_modules(methods_package.__path__)]
-    modules = [importlib.import_module(f"{methods_package.__name__}.{name}") for name in names]
-    return modules + [point.load() for point in entry_points(group=ENTRY_POINT_GROUP)]
+    # The base is abstract on purpose: only subclasses of it are looked for.
+    found = find_classes(methods_package, ScalingMethod, ENTRY_POINT_GROUP, "methods", MethodError)  # type: ignore[type-abstract]
+    return dict(sorted(found.items(), key=lambda item: item[0] != "none"))
 
 
 def find_method(name: str) -> type[ScalingMethod]:
@@ -66,9 +47,7 @@ def find_method(name: str) -> type[ScalingMethod]:
     known = all_methods()
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
-    raise MethodError(f"There is no scaling method {name!r}.", hint)
+    raise MethodError(f"There is no scaling method {name!r}.", name_hint(name, known))
 
 
 def parse_spec(spec: str) -> tuple[type[ScalingMethod], dict[str, Any]]:
@@ -77,20 +56,9 @@ def parse_spec(spec: str) -> tuple[type[ScalingMethod], dict[str, Any]]:
     Raises:
         MethodError: If the method is unknown or the spec is not ``NAME[:KEY=VALUE,...]``.
     """
-    name, _, rest = spec.strip().partition(":")
-    method = find_method(name.strip())
-    parameters: dict[str, Any] = {}
-    for pair in filter(None, rest.split(",")):
-        key, separator, value = (part.strip() for part in pair.partition("="))
-        if not separator or not key or not value:
-            raise MethodError(
-                f"{pair!r} in the method spec {spec!r} is not KEY=VALUE.",
-                "A spec is NAME[:KEY=VALUE,...], as in yarn:factor=8",
-            )
-        if key in parameters:
-            raise MethodError(f"{key} stands twice in the method spec {spec!r}.")
-        parameters[key] = _read_value(value)
-    return method, parameters
+    method = find_method(spec.partition(":")[0].strip())
+    _, parameters = split_spec(spec, "method", "yarn:factor=8", MethodError)
+    return method, {key: _read_value(value) for key, value in parameters.items()}
 
 
 def parse_method(spec: str, factor: float | None = None, geometry: RopeGeometry | None = None) -> ScalingMethod:

@@ -1,0 +1,149 @@
+"""``ropectl eval-tasks``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ropectl.cli import options
+
+if TYPE_CHECKING:
+    from ropectl.evaluate.tasks_config import TasksConfig
+
+
+def eval_tasks(
+    model: options.Model = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task", metavar="NAME", help="NAME[:KEY=VALUE,...], repeatable; every task by default. See --list."
+        ),
+    ] = None,
+    method: options.MethodSpec = None,
+    factor: options.Factor = None,
+    target_length: options.TargetLength = None,
+    lengths: options.Lengths = None,
+    text: options.Text = None,
+    depths: options.Depths = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Prompts per length and depth (default 5); tasks without depths take N x depths.",
+            rich_help_panel="Measurement",
+        ),
+    ] = None,
+    chat: Annotated[
+        bool | None,
+        typer.Option(
+            "--chat",
+            help="Ask in the turns of the model's chat template (instruct models).",
+            rich_help_panel="Measurement",
+        ),
+    ] = None,
+    seed: options.Seed = None,
+    used_score: Annotated[
+        float | None,
+        typer.Option(metavar="A", help="Score that counts as used (default 0.9).", rich_help_panel="Measurement"),
+    ] = None,
+    min_score: Annotated[
+        float | None,
+        typer.Option(
+            metavar="A",
+            help="Exit 3 where the average over the tasks is below A at a measured length.",
+            rich_help_panel="Measurement",
+        ),
+    ] = None,
+    bos: options.Bos = None,
+    prefill_chunk: options.PrefillChunk = None,
+    layers: options.Layers = None,
+    replace: options.Replace = None,
+    revision: options.Revision = None,
+    original_length: options.OriginalLength = None,
+    dtype: options.Dtype = None,
+    device: options.Device = None,
+    attention: options.Attention = None,
+    trust_remote_code: options.TrustRemoteCode = None,
+    allow_pickle: options.AllowPickle = None,
+    out: options.Out = None,
+    overwrite: options.Overwrite = False,
+    config: options.ConfigFile = None,
+    print_config: options.PrintConfig = False,
+    list_tasks: Annotated[bool, typer.Option("--list", help="List the tasks and stop.", rich_help_panel="Run")] = False,
+    show_prompt: Annotated[
+        str | None,
+        typer.Option(metavar="TASK", help="Print one prompt of a task, shortened, and stop.", rich_help_panel="Run"),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count prompts and tokens and stop.", rich_help_panel="Run")
+    ] = False,
+    format: options.OutputFormat = options.Format.human,
+) -> None:
+    """Measure retrieval tasks by length: needles, keys, values, chains of assignments, counting, lookup.
+
+    Shapes and scoring are RULER's, prompts are ropectl's own. Small base models fail several of them at any length:
+    compare with the score at the trained length.
+
+    Example: ropectl eval-tasks ./my-model -m yarn --factor 4 --task needle --task multi-key --length 2k..16k
+    """
+    given = locals()  # the options are the settings, under the same names
+    from ropectl.cli import output
+
+    as_json = format is options.Format.json
+    if list_tasks:
+        _print_list(as_json)
+        return
+    from ropectl.evaluate.tasks_config import TasksConfig
+
+    settings = options.resolve_config(TasksConfig, config, given)
+    if print_config:
+        output.print_json(settings.model_dump(mode="json"))
+        return
+    output.quiet_libraries()
+    if show_prompt is not None or dry_run:
+        _print_preview(settings, show_prompt, as_json)
+        return
+    output.check_new(out, overwrite)
+    from ropectl.cli.gates import gate_failed
+    from ropectl.evaluate.tasks_api import evaluate_tasks
+    from ropectl.report.tasks import tasks_parts
+
+    with output.ProgressReporter() as reporter:
+        record = evaluate_tasks(settings, reporter)
+    output.present(record, tasks_parts, out, as_json)
+    limit = settings.min_score
+    failed = [entry for entry in record["average"] if limit is not None and entry["score"] < limit]
+    if failed:
+        gate_failed(
+            [f"At {entry['length']} tokens the score is {entry['score']:.3f}, below {limit:g}." for entry in failed]
+        )
+
+
+def _print_list(as_json: bool) -> None:
+    from ropectl.cli import output
+    from ropectl.report.tasks import task_list_parts
+    from ropectl.tasks.catalog import describe_task
+    from ropectl.tasks.registry import all_tasks
+
+    entries = [describe_task(kind) for kind in all_tasks().values()]
+    if as_json:
+        output.print_json(entries)
+    else:
+        output.print_human(*task_list_parts(entries))
+
+
+def _print_preview(settings: TasksConfig, task: str | None, as_json: bool) -> None:
+    from ropectl.cli import output
+    from ropectl.evaluate.tasks_api import example_prompt, plan_tasks
+    from ropectl.report.tasks import plan_parts, prompt_lines
+
+    record = plan_tasks(settings) if task is None else example_prompt(settings, task)
+    if as_json:
+        output.print_json(record)
+    elif task is not None:
+        output.print_lines(prompt_lines(record))
+    else:
+        for text in record["notes"]:
+            output.note(text)
+        output.print_human(*plan_parts(record))

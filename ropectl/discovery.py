@@ -1,0 +1,52 @@
+"""Finds classes by scanning a package, and what other installed packages bring along: nothing is listed by hand."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import ClassVar, Protocol, TypeVar
+
+from ropectl.errors import ConfigError
+
+
+class Named(Protocol):
+    """What can be found: it has a name."""
+
+    name: ClassVar[str]
+
+
+Kind = TypeVar("Kind", bound=Named)
+
+
+def find_classes(
+    package: ModuleType, base: type[Kind], group: str, noun: str, error: type[ConfigError] = ConfigError
+) -> dict[str, type[Kind]]:
+    """Returns the named subclasses of ``base`` by their ``name``, in alphabetical order.
+
+    Every module of ``package`` is looked through, and every module that an installed package names under
+    the entry-point group. A class counts in the module that defines it, and if it has a ``name``: one
+    without is a base for others.
+
+    Args:
+        package: Its modules are scanned.
+        base: What is looked for.
+        group: Entry-point group whose entries are modules.
+        noun: What such a class is called in messages, in the plural.
+        error: Raised for two of one name.
+    """
+    names = [info.name for info in pkgutil.iter_modules(package.__path__)]
+    modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    modules += [point.load() for point in entry_points(group=group)]
+    found: dict[str, type[Kind]] = {}
+    for module in modules:
+        for candidate in vars(module).values():
+            if not (isinstance(candidate, type) and issubclass(candidate, base)):
+                continue
+            if candidate.__module__ != module.__name__ or not hasattr(candidate, "name"):
+                continue
+            if candidate.name in found:
+                raise error(f"Two {noun} are called {candidate.name!r}: {found[candidate.name]} and {candidate}.")
+            found[candidate.name] = candidate
+    return dict(sorted(found.items()))

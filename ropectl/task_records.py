@@ -1,0 +1,118 @@
+"""Records of retrieval tasks and their JSON form. Other programs read them: extend, never rename."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class TaskCell:
+    """One task at one length and depth.
+
+    Attributes:
+        depth: Relative position of the asked fact, in [0, 1].
+        position: Index of its first token in the prompt.
+        score: Mean score of the trials, in [0, 1].
+        trials: Trials.
+        ci_low: Lower end of the 95 % interval of the score.
+        ci_high: Upper end.
+        answer_logprob: Mean log-probability of the whole answer [nats]; a signal where the score has none.
+    """
+
+    depth: float
+    position: int
+    score: float
+    trials: int
+    ci_low: float
+    ci_high: float
+    answer_logprob: float | None = None
+
+
+@dataclass(frozen=True)
+class GivenAnswer:
+    """What the model answered in one trial.
+
+    Attributes:
+        references: What the answer had to contain.
+        text: What was generated.
+        score: The share that it contains, in [0, 1].
+    """
+
+    references: tuple[str, ...]
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
+class TaskLength:
+    """One task at one length.
+
+    Attributes:
+        length: Tokens of prompt and answer, or of what may be generated, together.
+        score: Mean score of the trials, in [0, 1].
+        trials: Trials.
+        ci_low: Lower end of the 95 % interval: Wilson's where a trial is right or wrong, else by bootstrap.
+        ci_high: Upper end.
+        prompt_tokens: Tokens before the answer, the beginning-of-sequence token included.
+        answer_tokens: Tokens of the known answer, or the most that may be generated.
+        answer_logprob: Mean log-probability of the whole known answer [nats]; None where it is generated.
+        scores: Each trial's, for paired comparisons.
+        depths: The cells behind it; empty for a task without depths.
+        given: The first trial's answer; None where the answer is known token by token and nothing is generated.
+        beyond_capacity: Whether the length passes what the method was asked to reach.
+    """
+
+    length: int
+    score: float
+    trials: int
+    ci_low: float
+    ci_high: float
+    prompt_tokens: int
+    answer_tokens: int
+    answer_logprob: float | None
+    scores: list[float]
+    depths: list[TaskCell] = field(default_factory=list)
+    given: GivenAnswer | None = None
+    beyond_capacity: bool = False
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """One task at all lengths.
+
+    Attributes:
+        task: Task spec.
+        metric: ``exact``: every answer token is the most likely one given those before it, which is what greedy
+            decoding writes; ``contained``: the share of the references that the generated text contains.
+        chance: Score of guessing; None where it is not defined.
+        uses: Longest length with a sufficient score at it and at every shorter one; 0 if there is none, None on
+            too few trials.
+        prompts_sha256: Hash of all prompts and answers: equal hashes mean the same trials.
+        lengths: One entry a length.
+    """
+
+    task: str
+    metric: str
+    chance: float | None
+    uses: int | None
+    prompts_sha256: str
+    lengths: list[TaskLength]
+
+
+@dataclass(frozen=True)
+class TaskAverage:
+    """All tasks at one length.
+
+    Attributes:
+        length: Tokens of prompt and answer together.
+        score: Mean of the tasks' scores, each counting once.
+        tasks: How many tasks.
+        trials: The fewest trials of a task at this length.
+        beyond_capacity: Whether the length passes what the method was asked to reach.
+    """
+
+    length: int
+    score: float
+    tasks: int
+    trials: int
+    beyond_capacity: bool = False

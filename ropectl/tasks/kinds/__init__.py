@@ -1,0 +1,1 @@
+"""One retrieval task per file; every file here is found by scanning."""

@@ -1,0 +1,77 @@
+"""The most frequent words where frequencies follow a power law."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pydantic import Field
+
+from ropectl.tasks.kit import PromptKit
+from ropectl.tasks.planted import listing
+from ropectl.tasks.puzzle import Layout, Puzzle, PuzzleTask
+from ropectl.tasks.task import CONTAINED, RULER
+from ropectl.tasks.words import draw_invented
+
+#: Words that are asked for.
+ASKED = 3
+
+#: Ranks that the law's normalisation counts.
+NUM_RANKS = 10_000
+
+
+class FrequentWords(PuzzleTask):
+    """The whole context is invented words whose frequency falls with a power of their rank; the top three are asked for."""
+
+    name: ClassVar[str] = "frequent-words"
+    title: ClassVar[str] = "Most frequent words"
+    reference: ClassVar = RULER
+    measures: ClassVar[str] = "whether frequencies of unknown words are compared over the whole context"
+    instruction: ClassVar[str] = "Below is a text of invented words. Some occur more often than others.\n\n"
+    metric: ClassVar[str] = CONTAINED
+
+    alpha: float = Field(2.0, ge=1.1, le=3.5, description="the word of rank k occurs in proportion to k^-alpha")
+
+    def draw(self, kit: PromptKit, rng: random.Random) -> Puzzle:
+        """Returns the three most frequent words, in their order."""
+        words = kit.draw_different(rng, draw_invented, ASKED)
+        facts = tuple(f" {word}" for word in words)
+        question = f"\n\nWhich {ASKED} words occur most often in the text?"
+        return Puzzle(facts, question, f" The {ASKED} most frequent words are", f" {listing(words)}.", tuple(words))
+
+    def least_room(self, facts: Sequence[int]) -> int:
+        """Returns a room in which the third and the fourth word differ by more than rounding."""
+        gap: float = (ASKED**-self.alpha - (ASKED + 1) ** -self.alpha) / self._norm
+        return math.ceil(1 / gap) * facts[0]
+
+    def body(self, kit: PromptKit, facts: Sequence[list[int]], layout: Layout) -> list[int]:
+        """Returns the words, shuffled, as often as the law says; a last one may be cut."""
+        num_words = layout.room // len(facts[0])
+        counts = self.counts(num_words)
+        words = list(facts)
+        seen = {tuple(fact) for fact in facts}
+        while len(words) <= len(counts):  # one more than there are ranks: the one that is cut
+            word = kit.fragment(f" {kit.draw_typical(layout.rng, draw_invented)}")
+            if tuple(word) not in seen:
+                seen.add(tuple(word))
+                words.append(word)
+        pieces = [word for word, count in zip(words, counts, strict=False) for _ in range(count)]
+        layout.rng.shuffle(pieces)
+        result = [token for piece in pieces for token in piece]
+        return result + words[-1][: layout.room - len(result)]
+
+    def counts(self, num_words: int) -> list[int]:
+        """Returns how often each rank occurs among so many words."""
+        counts: list[int] = []
+        left, norm = num_words, self._norm
+        while left:
+            rank = len(counts) + 1
+            counts.append(min(left, max(1, round(num_words * rank**-self.alpha / norm))))
+            left -= counts[-1]
+        return counts
+
+    @property
+    def _norm(self) -> float:
+        return math.fsum(rank**-self.alpha for rank in range(1, NUM_RANKS + 1))

@@ -1,0 +1,77 @@
+"""A value looked up in a long list of keys."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from ropectl.rope.method import Reference
+from ropectl.tasks.kit import PromptKit
+from ropectl.tasks.puzzle import Layout, Puzzle, PuzzleTask
+from ropectl.tasks.task import EXACT
+from ropectl.tasks.words import draw_number
+
+
+class KeyValue(PuzzleTask):
+    """The whole context is a list of keys and values that mean nothing, and one value is asked for."""
+
+    name: ClassVar[str] = "key-value"
+    title: ClassVar[str] = "Key-value lookup"
+    reference: ClassVar = Reference("Lost in the Middle", "2307.03172")
+    measures: ClassVar[str] = "whether an exact string is found among many that look alike"
+    instruction: ClassVar[str] = "Below is a list of keys, each with its value. You will be asked for one value.\n"
+    metric: ClassVar[str] = EXACT
+    has_depths: ClassVar[bool] = True
+
+    form: Literal["uuid", "number"] = Field("uuid", description="keys and values: uuid or number (of 8 digits)")
+
+    @property
+    def chance(self) -> float:
+        """One of all values; how many stand in the list depends on its length."""
+        return 2.0**-122 if self.form == "uuid" else 1 / 9e7
+
+    def draw(self, kit: PromptKit, rng: random.Random) -> Puzzle:
+        """Returns the line that is asked for."""
+        key, value = kit.draw_different(rng, _FORMS[self.form], 2)
+        question = f'\n\nWhat is the value of the key "{key}" in the list?'
+        return Puzzle((_line(key, value),), question, f' "{key}":', f' "{value}"')
+
+    def body(self, kit: PromptKit, facts: Sequence[list[int]], layout: Layout) -> list[int]:
+        """Returns lines of a stream that is the same for every length and depth, the asked one at the end of a line."""
+        lines = self._lines(kit, layout.number)
+        assert layout.spot is not None
+        result: list[int] = []
+        line = next(lines)
+        while len(result) + len(line) <= layout.spot:
+            result += line
+            line = next(lines)
+        result += facts[0]
+        while len(result) < layout.room:
+            result += line
+            line = next(lines)
+        return result[
+            : layout.room
+        ]  # the last line may be cut, as text is; never the asked one, which fits at its spot
+
+    def _lines(self, kit: PromptKit, trial: int) -> Iterator[list[int]]:
+        rng, draw = kit.rng(self, trial, "lines"), _FORMS[self.form]
+        while True:
+            yield kit.fragment(_line(draw(rng), draw(rng)))
+
+
+def _line(key: str, value: str) -> str:
+    return f'\n"{key}": "{value}",'
+
+
+def _draw_uuid(rng: random.Random) -> str:
+    return str(uuid.UUID(int=rng.getrandbits(128), version=4))
+
+
+_FORMS: dict[str, Callable[[random.Random], str]] = {
+    "uuid": _draw_uuid,
+    "number": lambda rng: draw_number(rng, 8),
+}

@@ -1,0 +1,40 @@
+"""One fact among others of its kind."""
+
+from __future__ import annotations
+
+import random
+from typing import ClassVar
+
+from pydantic import Field
+
+from ropectl.tasks.kit import PromptKit
+from ropectl.tasks.planted import NUMBER_INSTRUCTION, NumberTask, note
+from ropectl.tasks.puzzle import Puzzle
+from ropectl.tasks.task import EXACT, RULER
+from ropectl.tasks.words import draw_name
+
+
+class MultiKey(NumberTask):
+    """Numbers are noted for several names, and that of one is asked for; the others distract."""
+
+    name: ClassVar[str] = "multi-key"
+    title: ClassVar[str] = "Needle among others like it"
+    reference: ClassVar = RULER
+    measures: ClassVar[str] = "whether a fact is told apart from others of the same form"
+    instruction: ClassVar[str] = NUMBER_INSTRUCTION
+    metric: ClassVar[str] = EXACT
+    has_depths: ClassVar[bool] = True
+
+    distractors: int = Field(3, ge=1, le=100, description="other names with numbers in the text")
+
+    @property
+    def chance(self) -> float:
+        """One of the planted numbers."""
+        return 1 / (self.distractors + 1)
+
+    def draw(self, kit: PromptKit, rng: random.Random) -> Puzzle:
+        """Returns names with their numbers, of which the first is asked for."""
+        names = kit.draw_different(rng, draw_name, self.distractors + 1)
+        numbers = self.draw_numbers(kit, rng, self.distractors + 1)
+        question = f"\n\nWhat is the number of {names[0]}, as the text notes it?"
+        return Puzzle(tuple(map(note, names, numbers)), question, f" The number of {names[0]} is", f" {numbers[0]}")

@@ -1,0 +1,56 @@
+"""Finds the retrieval tasks and reads task specs.
+
+Every module in ``ropectl/tasks/kinds`` is scanned, and every module that an installed package names under the
+entry-point group ``ropectl.tasks``. A task spec is ``NAME[:KEY=VALUE,...]``, for example
+``multi-key:distractors=7``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from ropectl.discovery import find_classes
+from ropectl.errors import ConfigError
+from ropectl.specs import name_hint, split_spec
+from ropectl.tasks import kinds
+from ropectl.tasks.task import RetrievalTask
+
+ENTRY_POINT_GROUP = "ropectl.tasks"
+
+#: In lists this one comes first: it is the easiest.
+FIRST = "passkey"
+
+
+@cache
+def all_tasks() -> dict[str, type[RetrievalTask]]:
+    """Returns every known task by name.
+
+    Raises:
+        ConfigError: If two tasks share a name.
+    """
+    found = find_classes(kinds, RetrievalTask, ENTRY_POINT_GROUP, "tasks")  # type: ignore[type-abstract]
+    return dict(sorted(found.items(), key=lambda item: item[0] != FIRST))
+
+
+def parse_task(spec: str) -> RetrievalTask:
+    """Returns the task that a spec names.
+
+    Raises:
+        ConfigError: If the task is unknown, with the nearest names, or the spec is malformed or out of range.
+    """
+    name, parameters = split_spec(spec, "task", "multi-key:distractors=7")
+    known = all_tasks()
+    if name not in known:
+        raise ConfigError(f"There is no task {name!r}.", name_hint(name, known))
+    return known[name].create(dict(parameters))
+
+
+def parse_tasks(specs: Sequence[str]) -> list[RetrievalTask]:
+    """Returns the tasks that specs name, each once; every task with its defaults if none is named.
+
+    Raises:
+        ConfigError: If a spec is wrong.
+    """
+    tasks = [parse_task(spec) for spec in specs or all_tasks()]
+    return list(dict.fromkeys(tasks))

@@ -1,0 +1,262 @@
+"""Scores of retrieval tasks: through the whole path, with models that know the answers and models that do not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from transformers import LlamaForCausalLM
+from transformers.modeling_outputs import CausalLMOutputWithPast
+
+from ropectl.evaluate.statistics import wilson_interval
+from ropectl.evaluate.tasks import (
+    Asked,
+    asked_trials,
+    average,
+    build_trials,
+    measure_task,
+    score_interval,
+    used_length,
+)
+from ropectl.evaluate.tasks_api import evaluate_tasks, plan_tasks
+from ropectl.evaluate.tasks_config import TasksConfig
+from ropectl.hf.patch import apply_rope
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.registry import parse_method
+from ropectl.task_records import TaskLength, TaskResult
+from ropectl.tasks.kit import PromptKit
+from ropectl.tasks.registry import all_tasks, parse_task
+from ropectl.tasks.scoring import contained_share
+from tests.conftest import tiny_config
+from tests.tasks.kits import make_kit
+
+NAMES = list(all_tasks())
+NONE = parse_method("none")
+
+
+class Oracle(LlamaForCausalLM):
+    """Knows what to say behind each prompt; anything else it continues with nonsense that depends on the call."""
+
+    answers: dict[tuple[int, ...], list[int]]
+
+    def forward(self, input_ids: Any = None, logits_to_keep: int = 0, **rest: Any) -> Any:
+        rows = [self._row(row.tolist()) for row in input_ids]
+        logits = torch.nn.functional.one_hot(torch.tensor(rows), self.config.vocab_size).float() * 50
+        return CausalLMOutputWithPast(logits=logits[:, -logits_to_keep:] if logits_to_keep else logits)
+
+    def _row(self, ids: list[int]) -> list[int]:
+        says = [sum(ids) % self.config.vocab_size] * len(ids)
+        for prompt, answer in self.answers.items():
+            if tuple(ids[: len(prompt)]) == prompt:
+                given = [*ids[len(prompt) :], None]
+                for place, token in enumerate(answer[: len(given)]):
+                    if given[:place] == answer[:place]:
+                        says[len(prompt) - 1 + place] = token
+        return says
+
+
+@pytest.fixture(scope="module")
+def kit(tokenizer: Any) -> PromptKit:
+    return make_kit(tokenizer)
+
+
+def oracle(kit: PromptKit, asked: Sequence[Asked], spec: str, shift: int = 0) -> Oracle:
+    """A model that gives the answer of each trial, or that of another one."""
+    trials = build_trials(parse_task(spec), kit, asked)
+    model = Oracle(tiny_config()).eval()
+    spoken = [trial.answer_ids or kit.fragment(f" {', '.join(trial.references)}.") for trial in trials]
+    model.answers = {
+        tuple(trial.input_ids[: trial.answer_start]): spoken[(index + shift) % len(spoken)]
+        for index, trial in enumerate(trials)
+    }
+    return model
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("shift", "expected"), [(0, 1.0), (1, 0.0)])
+def test_who_knows_the_answers_scores_one_and_who_gives_others_zero(
+    kit: PromptKit, geometry: RopeGeometry, name: str, shift: int, expected: float
+) -> None:
+    """D18 too: right is only the asked trial's own answer."""
+    task = parse_task(name)
+    asked = asked_trials(task, kit, [task.min_length(kit) + 60], [0.5], 3)
+    result = measure_task(oracle(kit, asked, name, shift), NONE, geometry, task, kit, asked)
+    entry = result.lengths[0]
+    assert entry.trials == len(entry.scores) == 3 and result.metric == task.metric
+    by_luck = 0.2 if name == "common-words" else 0.0  # two lists of ten plain words may share one
+    assert all(expected <= score <= expected + by_luck for score in [*entry.scores, entry.score])
+    if entry.given:
+        assert entry.given.score == entry.scores[0]
+
+
+def test_half_an_answer_scores_half(kit: PromptKit, geometry: RopeGeometry) -> None:
+    task = parse_task("multi-value")
+    asked = asked_trials(task, kit, [400], [0.5], 4)
+    model = oracle(kit, asked, "multi-value")
+    for (_, answer), trial in zip(model.answers.items(), build_trials(task, kit, asked), strict=True):
+        answer[:] = kit.fragment(f" {trial.references[2]} or {trial.references[0]}, I think.")
+    entry = measure_task(model, NONE, geometry, task, kit, asked).lengths[0]
+    assert entry.score == 0.5 and entry.answer_logprob is None
+    assert entry.given is not None and "I think" in entry.given.text and 0 <= entry.ci_low < 0.5 < entry.ci_high <= 1
+
+
+@pytest.mark.parametrize("spec", ["needle", "multi-value", "passkey"])
+def test_equals_one_generate_per_trial(
+    model: LlamaForCausalLM, geometry: RopeGeometry, kit: PromptKit, spec: str
+) -> None:
+    """A walk over all lengths and depths answers as transformers' own ``generate`` does, trial by trial."""
+    task, method = parse_task(spec), parse_method("yarn:factor=4")
+    asked = asked_trials(task, kit, [340, 400], [0.0, 1.0], 2)
+    measured = measure_task(model, method, geometry, task, kit, asked)
+    scores = [score for entry in measured.lengths for score in entry.scores]
+    first_texts = []
+    with apply_rope(model, method, geometry=geometry, seq_len=400):
+        for one, score in zip(asked, scores, strict=True):
+            trial = task.build(kit, *one)
+            start = torch.tensor([trial.input_ids[: trial.answer_start]])
+            count = len(trial.answer_ids) or trial.max_new_tokens
+            generated = model.generate(
+                start, attention_mask=torch.ones_like(start), max_new_tokens=count, do_sample=False, pad_token_id=0
+            )[0, trial.answer_start :].tolist()
+            text = kit.tokenizer.decode(generated, skip_special_tokens=True)
+            if trial.answer_ids:
+                assert score == float(generated == trial.answer_ids)
+            else:
+                assert score == contained_share(text, trial.references)
+            if one.number == 0 and one.depth in (None, 0.0):
+                first_texts.append(text)
+    if task.metric == "contained":
+        given = [entry.given.text for entry in measured.lengths if entry.given]
+        assert given == first_texts
+
+
+@pytest.mark.parametrize("spec", ["needle", "multi-query"])
+@pytest.mark.parametrize("method", ["dynamic-ntk", "pi:factor=4"])
+def test_lengths_measured_together_are_those_measured_alone(
+    model: LlamaForCausalLM, geometry: RopeGeometry, kit: PromptKit, spec: str, method: str
+) -> None:
+    """D4 of the design: a method that follows the length is frozen at each, whatever else is measured."""
+    task = parse_task(spec)
+
+    def measure(lengths: list[int]) -> TaskResult:
+        asked = asked_trials(task, kit, lengths, [0.0, 0.6], 2)
+        return measure_task(model, parse_method(method), geometry, task, kit, asked, capacity=420)
+
+    together = measure([380, 440])
+    for entry, alone in zip(together.lengths, [measure([380]), measure([440])], strict=True):
+        other = alone.lengths[0]
+        assert (entry.scores, entry.depths and [cell.position for cell in entry.depths]) == (
+            other.scores,
+            other.depths and [cell.position for cell in other.depths],
+        )
+        assert (entry.answer_logprob or 0.0) == pytest.approx(other.answer_logprob or 0.0, rel=1e-5)
+        assert entry.given == other.given
+    assert [entry.beyond_capacity for entry in together.lengths] == [False, True]
+
+
+def test_tasks_without_depths_take_as_many_prompts_a_length(kit: PromptKit) -> None:
+    depths = [0.0, 0.25, 0.5, 0.75, 1.0]
+    for name in NAMES:
+        asked = asked_trials(parse_task(name), kit, [2000, 4000], depths, 5)
+        assert len(asked) == 50 and len(set(asked)) == 50
+
+
+def test_no_trial_counts_twice(kit: PromptKit) -> None:
+    """D19: in a short prompt several depths are one position."""
+    task = parse_task("needle")
+    length = task.min_length(kit)
+    assert asked_trials(task, kit, [length], [0.0, 0.5, 1.0], 2) == [Asked(length, 0.0, 0), Asked(length, 0.0, 1)]
+
+
+@pytest.mark.parametrize("scores", [[0.0] * 25, [1.0] * 25, [1.0] * 7 + [0.0] * 18])
+def test_interval_of_right_and_wrong_is_wilsons(scores: list[float]) -> None:
+    assert score_interval(scores, is_share=False) == wilson_interval(int(sum(scores)), 25)
+
+
+def test_interval_of_shares_is_a_bootstrap_over_trials() -> None:
+    rng = random.Random(3)
+    scores = [rng.choice([0.0, 0.25, 0.5, 1.0]) for _ in range(40)]
+    draws = random.Random(8)
+    means = sorted(sum(draws.choices(scores, k=40)) / 40 for _ in range(20_000))
+    expected = (means[500], means[19_499])
+    assert score_interval(scores, is_share=True) == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.25, 1.0])
+def test_an_interval_is_never_empty(value: float) -> None:
+    """D19: trials that score alike are no certainty."""
+    low, high = score_interval([value] * 20, is_share=True)
+    assert low <= value <= high and high - low > 0.1
+
+
+@pytest.mark.parametrize(
+    ("scores", "trials", "expected"),
+    [
+        ([1.0, 0.9, 0.95], 25, 400),
+        ([1.0, 0.89, 1.0], 25, 100),
+        ([0.5, 1.0, 1.0], 25, 0),
+        ([1.0, 1.0, 1.0], 19, None),
+        ([1.0, 1.0, 1.0], 20, 400),
+    ],
+)
+def test_used_length_needs_every_shorter_one(scores: list[float], trials: int, expected: int | None) -> None:
+    entries = [(length, score, trials) for length, score in zip([100, 200, 400], scores, strict=True)]
+    assert used_length(entries, 0.9) == expected
+
+
+def test_average_counts_each_task_once() -> None:
+    def result(scores: list[float], trials: int) -> TaskResult:
+        entries = [
+            TaskLength(length, score, trials, 0, 1, 1, 1, None, [score] * trials)
+            for length, score in zip([100, 200], scores, strict=True)
+        ]
+        return TaskResult("t", "exact", None, None, "", entries)
+
+    averages = average([result([1.0, 0.5], 25), result([0.0, 0.25], 5), result([0.5, 0.0], 100)])
+    assert [(entry.length, entry.score, entry.tasks, entry.trials) for entry in averages] == [
+        (100, 0.5, 3, 5),
+        (200, 0.25, 3, 5),
+    ]
+
+
+def test_record_is_whole() -> None:
+    """The JSON that other programs read; built-in model and text."""
+    config = TasksConfig(tasks=("passkey", "multi-value"), lengths=(384, 512), depths=2, trials=1)
+    record = evaluate_tasks(config)
+    assert record["method"] == "none" and record["prompt_format"] == "raw" and record["text"] == "builtin:stdlib"
+    assert [task["task"] for task in record["tasks"]] == ["passkey", "multi-value"]
+    for task in record["tasks"]:
+        assert {"task", "metric", "chance", "uses", "prompts_sha256", "lengths"} == set(task)
+        for entry in task["lengths"]:
+            assert entry["prompt_tokens"] + entry["answer_tokens"] == entry["length"]
+            assert (
+                entry["trials"] == len(entry["scores"]) == 2 and entry["ci_low"] <= entry["score"] <= entry["ci_high"]
+            )
+    assert [entry["length"] for entry in record["average"]] == [384, 512]
+    assert record["reach"] == {"uses": None, "used_score": 0.9}, "two prompts a length are no verdict"
+    assert record["manifest"]["config"]["seed"] == 0 and "torch" in record["manifest"]["versions"]
+    plan = plan_tasks(config)
+    assert plan["plan"] == record["manifest"]["plan"]
+    assert evaluate_tasks(config)["tasks"] == record["tasks"]
+
+
+def test_progress_adds_up(tokenizer: Any) -> None:
+    class Counter:
+        total = done = 0
+
+        def note(self, text: str) -> None: ...
+
+        def cell(self, method: str, part: str) -> None: ...
+
+        def start(self, total_tokens: int) -> None:
+            self.total = total_tokens
+
+        def advance(self, tokens: int) -> None:
+            self.done += tokens
+
+    counter = Counter()
+    evaluate_tasks(TasksConfig(tasks=("needle", "key-value"), lengths=(384,), depths=2, trials=1), counter)
+    assert counter.total == counter.done > 0
