@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ropectl.errors import MeasurementError
 from ropectl.hf.cache import cache_name
 
 #: Logit entries turned into losses at a time: 2^24 float32 values are 64 MiB.
@@ -46,11 +47,24 @@ class Scorer:
 
         Some families scale or cap their logits behind the head. They are found by comparing both ways
         on a few tokens, and then scored from the model's own logits, chunk by chunk.
+
+        Raises:
+            MeasurementError: If chunks are asked for and this model computes other numbers in them.
         """
+        from ropectl.evaluate.pieces import Pieces  # which knows losses by this module
+
         reads_hidden = head_is_last(model)
-        if not reads_hidden:
-            prefill_chunk = min(prefill_chunk or FALLBACK_PREFILL_CHUNK, FALLBACK_PREFILL_CHUNK)
-        return cls(model, prefill_chunk, reads_hidden)
+        if prefill_chunk is None and reads_hidden:
+            return cls(model, None, reads_hidden)
+        if Pieces.of(model).shares:
+            limit = prefill_chunk or FALLBACK_PREFILL_CHUNK
+            return cls(model, limit if reads_hidden else min(limit, FALLBACK_PREFILL_CHUNK), reads_hidden)
+        if prefill_chunk is None:
+            return cls(model, None, reads_hidden)
+        raise MeasurementError(
+            f"{type(model).__name__} cannot be run in pieces: against its cache it computes other numbers than in one pass.",
+            "Leave out --prefill-chunk.",
+        )
 
     @torch.no_grad()
     def token_nll(self, input_ids: Tensor) -> Tensor:
@@ -132,10 +146,14 @@ class Scorer:
 
 @torch.no_grad()
 def head_is_last(model: Any) -> bool:
+    """Returns whether logits are the output head applied to the decoder's hidden states, nothing between."""
     vocabulary = model.get_output_embeddings().weight.shape[0]
     ids = torch.arange(_PROBE_LENGTH, device=model.device).remainder(vocabulary).unsqueeze(0)
     logits = model(input_ids=ids, use_cache=False).logits.float()
-    hidden = getattr(model.get_decoder()(input_ids=ids, use_cache=False), "last_hidden_state", None)
+    decoder = model.get_decoder()
+    if isinstance(decoder, torch.nn.Linear):  # ModernBERT calls its head so
+        return False
+    hidden = getattr(decoder(input_ids=ids, use_cache=False), "last_hidden_state", None)
     if hidden is None:  # the decoders of some multimodal families are language models with a head of their own
         return False
     direct = model.get_output_embeddings()(hidden).float()

@@ -10,10 +10,12 @@ import torch
 import torch.nn.functional as F
 from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaForCausalLM
 
+from ropectl.errors import MeasurementError
 from ropectl.evaluate import token_loss
 from ropectl.evaluate.token_loss import Scorer
 from ropectl.hf.cache import cache_name
 from tests.conftest import make_model
+from tests.hf.tiny_families import tiny_model
 from tests.tolerances import CHUNKED
 
 
@@ -124,3 +126,19 @@ def test_no_mask_and_no_cache(model: LlamaForCausalLM, ids: torch.Tensor) -> Non
     cache = cache_name(model)
     assert seen and all(kwargs["attention_mask"] is None and kwargs[cache] is None for kwargs in seen)
     assert model.config.use_cache
+
+
+@pytest.mark.parametrize("family", ["bamba", "minimax"])
+def test_a_model_that_begins_anew_with_every_piece_is_not_run_in_pieces(family: str, ids: torch.Tensor) -> None:
+    """Whole windows are right; chunks, whose numbers would be others, are refused."""
+    model = tiny_model(family)
+    short = ids[:1, :40].remainder(model.config.vocab_size)
+    torch.testing.assert_close(Scorer.of(model).token_nll(short), plain_nll(model, short), atol=1e-3, rtol=0)
+    with pytest.raises(MeasurementError, match="cannot be run in pieces"):
+        Scorer.of(model, 7)
+
+
+def test_a_decoder_that_is_a_head_is_not_asked_for_hidden_states(ids: torch.Tensor) -> None:
+    model = tiny_model("modernbert-decoder")
+    short = ids[:1, :40].remainder(model.config.vocab_size)
+    torch.testing.assert_close(Scorer.of(model).token_nll(short), plain_nll(model, short), atol=1e-3, rtol=0)
