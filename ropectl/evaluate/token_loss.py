@@ -15,9 +15,10 @@ from torch import Tensor
 
 from ropectl.errors import MeasurementError
 from ropectl.hf.cache import cache_name
+from ropectl.hf.roomy_cache import make_room
 
-#: Logit entries turned into losses at a time: 2^24 float32 values are 64 MiB.
-LOGITS_PER_CHUNK = 2**24
+#: Logit entries turned into losses at a time: 2^23 float32 values are 32 MiB.
+LOGITS_PER_CHUNK = 2**23
 
 #: Prefill chunk where hidden states cannot be used and whole logits must be computed [tokens].
 FALLBACK_PREFILL_CHUNK = 512
@@ -116,6 +117,8 @@ class Scorer:
             chunk = input_ids[:, start : start + self.prefill_chunk]
             wanted = start + chunk.shape[1] > first
             states, cache = self._states(chunk, use_cache=True, cache=cache, all_logits=wanted)
+            if start == 0:
+                make_room(cache, input_ids.shape[1])
             if wanted:
                 yield start, states
 

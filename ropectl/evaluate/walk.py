@@ -26,6 +26,7 @@ from ropectl.evaluate.pieces import Pieces
 from ropectl.evaluate.prefix_tree import Node, build_tree
 from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.hf.cache import branch, can_crop, crop
+from ropectl.hf.roomy_cache import make_room
 
 __all__ = ["MAX_BATCH_TOKENS", "Stop", "TrialScore", "walk"]
 
@@ -156,6 +157,8 @@ class _Walk:
         first = min((target.position for _, target in wanted), default=depth + step - 1)
         follows = any(row.height > step or row.node.ends for row in rows)
         states, cache = self.pieces.run(ids, cache, depth + step - first, keep=follows)
+        if follows:
+            make_room(cache, depth + max(row.height for row in rows))
         self.progress(ids.numel())
         if wanted:
             places = [target.position - first for _, target in wanted]

@@ -30,9 +30,11 @@ def can_crop(cache: Any, length: int) -> bool:
     """
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
+    from ropectl.hf.roomy_cache import RoomyLayer
+
     for layer in getattr(cache, "layers", None) or [None]:
         window = layer.sliding_window if type(layer) is DynamicSlidingWindowLayer else None
-        keeps_all = type(layer) is DynamicLayer or (window is not None and length < window)
+        keeps_all = type(layer) in (DynamicLayer, RoomyLayer) or (window is not None and length < window)
         if not (keeps_all and layer.is_initialized):
             return False
     return True
@@ -54,17 +56,21 @@ def branch(cache: Any, rows: Sequence[int]) -> Any:
     """
     import torch
 
-    twin = copy.deepcopy(cache, _tensors_that_are_never_changed(cache))
+    from ropectl.hf.roomy_cache import leave_room
+
+    twin = copy.deepcopy(cache, _shared_tensors(cache))
     twin.reorder_cache(torch.tensor(rows))
+    leave_room(twin)
     return twin
 
 
-def _tensors_that_are_never_changed(cache: Any) -> dict[int, Any]:
-    """A memo for ``deepcopy`` under which keys and values are shared: dynamic layers put new ones in their place."""
+def _shared_tensors(cache: Any) -> dict[int, Any]:
+    """A memo for ``deepcopy`` under which keys and values are shared: reordering puts new ones in their place."""
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-    layers = [
-        layer for layer in getattr(cache, "layers", ()) if type(layer) in (DynamicLayer, DynamicSlidingWindowLayer)
-    ]
+    from ropectl.hf.roomy_cache import RoomyLayer
+
+    kinds = DynamicLayer, RoomyLayer, DynamicSlidingWindowLayer
+    layers = [layer for layer in getattr(cache, "layers", ()) if type(layer) in kinds]
     tensors = [tensor for layer in layers if layer.is_initialized for tensor in (layer.keys, layer.values)]
     return {id(tensor): tensor for tensor in tensors}

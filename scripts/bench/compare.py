@@ -30,7 +30,7 @@ from ropectl.evaluate.perplexity import measure_perplexity
 from ropectl.hf.geometry import describe_rope
 from ropectl.rope.registry import parse_method
 
-TRAINED, CHUNK = 512, 2048
+TRAINED, CHUNK = 512, 512
 
 
 def make_model(length: int = TRAINED) -> LlamaForCausalLM:
