@@ -179,6 +179,22 @@ class CopyReporter:
         self._progress.advance(self._task, num_bytes)
 
 
+def check_one_process(command: str) -> None:
+    """Checks that no launcher started the command several times: each process would measure all of it.
+
+    Raises:
+        ConfigError: If one did.
+    """
+    from ropectl.errors import ConfigError
+
+    count = os.environ.get("WORLD_SIZE", "1")
+    if count != "1":
+        raise ConfigError(
+            f"{command} is one process; a launcher started {count}.",
+            "Start it by itself. Processes share the work of: ropectl compare-methods",
+        )
+
+
 def check_new(path: Path | None, overwrite: bool) -> None:
     """Checks that a result file can be written and would not take the place of another.
 

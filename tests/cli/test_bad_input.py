@@ -224,3 +224,11 @@ def test_self_test_of_layers_with_tables_of_their_own(ropectl: Run, tmp_path: Pa
     (tmp_path / "config.json").write_text(json.dumps(GEMMA3))
     code, _, err = ropectl("inspect", str(tmp_path), "--self-test")
     assert code == 2 and "full_attention" in err and "one rotary table" in err
+
+
+@pytest.mark.parametrize("command", ["eval-perplexity", "eval-passkey", "eval-tasks", "harness"])
+def test_what_is_one_process_refuses_a_launcher(command: str, ropectl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    code, out, err = ropectl(command)
+    assert (code, out) == (2, "") and f"{command} is one process" in err and "compare-methods" in err

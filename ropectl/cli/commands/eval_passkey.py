@@ -101,6 +101,7 @@ def eval_passkey(
     from ropectl.evaluate.passkey_api import evaluate_passkey, failed_gate
     from ropectl.report.passkey import passkey_parts
 
+    output.check_one_process("eval-passkey")
     output.check_new(out, overwrite)
     output.quiet_libraries()
     with output.ProgressReporter() as reporter:

@@ -115,6 +115,7 @@ def eval_perplexity(
     from ropectl.evaluate.verdict import limit_messages
     from ropectl.report.perplexity import perplexity_parts
 
+    output.check_one_process("eval-perplexity")
     output.check_new(out, overwrite)
     output.quiet_libraries()
     with output.ProgressReporter() as reporter:

@@ -104,6 +104,7 @@ def eval_tasks(
     if show_prompt is not None or dry_run:
         _print_preview(settings, show_prompt, as_json)
         return
+    output.check_one_process("eval-tasks")
     output.check_new(out, overwrite)
     from ropectl.cli.gates import gate_failed
     from ropectl.evaluate.tasks_api import evaluate_tasks

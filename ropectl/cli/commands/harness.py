@@ -71,6 +71,7 @@ def harness(
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
         return
+    output.check_one_process("harness")
     output.check_new(out, overwrite)
     output.quiet_libraries()
     if not run:
