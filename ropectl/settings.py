@@ -34,7 +34,7 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
 
     for name in _ONE_LENGTH:
         if isinstance(settings.get(name), str):
-            settings[name] = parse_length(settings[name])
+            settings[name] = parse_length(settings[name], name.replace("_", "-"))
     for name, field in kind.model_fields.items():
         if field.annotation == tuple[int, ...] and name in settings and name != _POSITIONS:  # numbers of tokens
             given = settings[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,14 +10,21 @@ from typing import Any
 from ropectl.compare.partial import PartialFailureError, by_length
 from ropectl.evaluate.cost import Cost
 from ropectl.evaluate.progress import Progress
-from ropectl.records import to_json
+from ropectl.records import PasskeyCell, PerplexityPoint, to_json
 from ropectl.rope.method import short_spec
+from ropectl.runs import RunFolder, content_id
 
 #: Takes the model, a progress callback and some of the cell's lengths; returns records.
 Measure = Callable[[Any, Progress, Sequence[int]], Sequence[Any]]
 
 #: What the records of a cell are called.
 RESULTS = {"prefix": "points", "tail": "points", "passkey": "cells"}
+
+#: What they are, and where each says its length.
+_RECORDS: dict[str, tuple[type[Any], str]] = {
+    "points": (PerplexityPoint, "context_length"),
+    "cells": (PasskeyCell, "length"),
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,30 @@ class Cell:
             kind, message = type(failure.cause).__name__, str(failure.cause)
             error = {"type": kind, "message": message, "length": failure.length}
             return {"error": error, **({"result": {name: failure.found}} if failure.found else {})}
+
+    def record_in(self, folder: RunFolder, failed: bool = False) -> dict[str, Any] | None:
+        """Returns the record of this cell in a run folder; None without one, or with one that says too little to be used.
+
+        Args:
+            folder: The run folder.
+            failed: Whether the record of a failure is one too.
+        """
+        record = folder.read_cell(self.settings, failed)
+        return record if record is not None and self._is_mine(record) else None
+
+    def _is_mine(self, record: Mapping[str, Any]) -> bool:
+        """Whether a file that parses is a record of this cell, with everything that a row is made of."""
+        try:
+            name, is_id = RESULTS[self.kind], record["id"] == content_id(self.settings)
+            kind, length = _RECORDS[name]
+            found = (
+                {getattr(kind(**entry), length) for entry in record["result"][name]} if "result" in record else set()
+            )
+            first_missing = record["error"]["length"] if "error" in record else self.length + 1
+            wanted = {length for length in self.lengths if length < first_missing}
+            return bool(is_id and found == wanted and math.isfinite(record["seconds"]))
+        except (KeyError, TypeError, ValueError):
+            return False
 
     def after(self, training: str, settings: Mapping[str, Any]) -> Cell:
         """Returns the same measurement on tuned weights.

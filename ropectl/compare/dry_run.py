@@ -11,6 +11,7 @@ import torch
 from ropectl.compare.cells import Cell
 from ropectl.compare.factory import subject_cells
 from ropectl.compare.plan import Subject, make_plan
+from ropectl.compare.recipe import read_recipe
 from ropectl.errors import RopectlError
 from ropectl.evaluate.calibration import measure_speed
 from ropectl.evaluate.config import CompareConfig
@@ -30,7 +31,10 @@ _BYTES_PER_LOGIT = 12
 
 
 def estimate_comparison(
-    config: CompareConfig | None = None, out: Path | str | None = None, reporter: Reporter | None = None
+    config: CompareConfig | None = None,
+    out: Path | str | None = None,
+    reporter: Reporter | None = None,
+    retry_failed: bool = False,
 ) -> dict[str, Any]:
     """Returns what a comparison would take: cells, tokens, operations, time and memory, model by model.
 
@@ -38,17 +42,19 @@ def estimate_comparison(
         config: What would be compared.
         out: Run folder; cells that it holds already are counted apart.
         reporter: Told notes.
+        retry_failed: Whether cells that failed before would be measured again.
 
     Raises:
         RopectlError: If the request cannot work.
     """
     config, reporter = config or CompareConfig(), reporter or SilentReporter()
+    recipe = read_recipe(config)
     plan = make_plan(config, reporter)
     folder = RunFolder(Path(out)) if out else None
     models = []
     for subject in plan.subjects:
         cells = [cell for own in subject_cells(plan, subject).values() for cell in own]
-        missing = [cell for cell in cells if folder is None or folder.read_cell(cell.settings, failed=True) is None]
+        missing = [cell for cell in cells if folder is None or cell.record_in(folder, not retry_failed) is None]
         models.append(
             {
                 "model": subject.name,
@@ -59,7 +65,7 @@ def estimate_comparison(
                 **_resources(subject, missing),
             }
         )
-    if config.finetune is not None:
+    if recipe is not None:
         reporter.note("Trainings are not part of this estimate: ropectl finetune --config FILE --dry-run")
     return {
         "schema_version": SCHEMA_VERSION,

@@ -24,11 +24,11 @@ def unmet_gates(record: Mapping[str, Any]) -> list[str]:
         return ["No method could be picked, so no limit was kept."]
     chosen = (pick["model"], pick["method"], pick["training"])
     row = next(row for row in record["rows"] if (row["model"], row["method"], _training_id(row)) == chosen)
-    return list(_unmet(row, limits))
+    of_model = "" if row["model"] == record["rows"][0]["model"] else f" of {row['model']}"
+    return list(_unmet(row, f"The pick {short_spec(row['method'])}{of_model}", limits))
 
 
-def _unmet(row: Mapping[str, Any], limits: Mapping[str, float | None]) -> Iterator[str]:
-    name = f"The pick {short_spec(row['method'])}"
+def _unmet(row: Mapping[str, Any], name: str, limits: Mapping[str, float | None]) -> Iterator[str]:
     above, accuracy, rise = limits["fail_above"], limits["min_accuracy"], limits["max_short_regression"]
     for point in row["perplexity"]:
         value = point["perplexity"]

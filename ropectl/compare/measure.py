@@ -75,7 +75,7 @@ class Bench:
         ]
 
     def _read(self, cell: Cell) -> dict[str, Any] | None:
-        return self.folder.read_cell(cell.settings, failed=not self.retry_failed)
+        return cell.record_in(self.folder, failed=not self.retry_failed)
 
     def _run(self, groups: Sequence[Group], own: Sequence[tuple[int, Cell]]) -> list[dict[str, Any]]:
         """Measures this process's cells, one model after the other."""

@@ -100,6 +100,10 @@ def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
             f"factors = {_listed(config.factors)} and one factor or target-length contradict each other.",
             "Give the factors alone: --factor 2 --factor 4",
         )
+    if config.min_accuracy is not None and not config.passkey:
+        raise ConfigError(
+            "--min-accuracy is a limit for passkeys, and --no-passkey measures none.", "Leave out one of the two."
+        )
     if not config.all_factors and config.target_length is None and not config.methods:
         config = config.model_copy(update={"factor": DEFAULT_FACTOR})
     setup = Setup.of(config)

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import ModelConfig
+from ropectl.evaluate.request import asked_method
 from ropectl.evaluate.setup import Setup
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import command_line, package_versions
@@ -46,7 +47,7 @@ def harness_calls(config: HarnessConfig) -> dict[str, dict[str, Any]]:
     if not config.tasks:
         raise ConfigError("No task is named.", "Type for example: --task hellaswag --task arc_easy")
     setup = Setup.of(config)
-    method = setup.method(config.method)
+    method = asked_method(setup, config.method)
     length = config.length or setup.target(method)
     defaults = ModelConfig()
     options = {n: getattr(config, n) for n in _MODEL_OPTIONS if getattr(config, n) != getattr(defaults, n)}

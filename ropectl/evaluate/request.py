@@ -12,15 +12,8 @@ from ropectl.rope.notes import method_notes
 from ropectl.runs import command_line, package_versions
 
 
-def method_and_lengths(
-    setup: Setup, spec: str | None, lengths: tuple[int, ...]
-) -> tuple[ScalingMethod, list[int], list[str]]:
-    """Returns the method, the lengths, and what to say about them once everything else is checked too.
-
-    Args:
-        setup: The model.
-        spec: Method spec; None for the checkpoint's own scaling.
-        lengths: Wanted lengths; by default those around the trained one up to the target [tokens].
+def asked_method(setup: Setup, spec: str | None) -> ScalingMethod:
+    """Returns the method that was asked for; the checkpoint's own without a spec.
 
     Raises:
         ConfigError: If an option has nothing to act on.
@@ -35,7 +28,24 @@ def method_and_lengths(
             "--replace needs a method to put in place of the checkpoint's scaling.",
             "Type for example: --replace -m none",
         )
-    method = setup.method(spec)
+    return setup.method(spec)
+
+
+def method_and_lengths(
+    setup: Setup, spec: str | None, lengths: tuple[int, ...]
+) -> tuple[ScalingMethod, list[int], list[str]]:
+    """Returns the method, the lengths, and what to say about them once everything else is checked too.
+
+    Args:
+        setup: The model.
+        spec: Method spec; None for the checkpoint's own scaling.
+        lengths: Wanted lengths; by default those around the trained one up to the target [tokens].
+
+    Raises:
+        ConfigError: If an option has nothing to act on.
+        MethodError: If the spec is wrong, or the checkpoint is scaled already.
+    """
+    method = asked_method(setup, spec)
     notes = [*setup.source.rope.warnings, *method_notes(method, setup.geometry, seq_len=setup.trained_length)]
     if setup.factor is not None and not type(method).fill_factor({}, setup.factor, setup.geometry):
         notes.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,35 @@ def test_a_damaged_record_is_measured_again(config: CompareConfig, tmp_path: Pat
     first = compare_methods(few, tmp_path / "run").record
     next(iter(sorted((tmp_path / "run" / "cells").glob("*.json")))).write_text(damage)
     assert without_times(compare_methods(few, tmp_path / "run").record) == without_times(first)
+
+
+@pytest.mark.parametrize("kind", ["prefix", "passkey"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"result": None},
+        {"result": {}},
+        {"result": {"points": "x", "cells": "x"}},
+        {"result": {"points": [{"unknown": 1}], "cells": [{"unknown": 1}]}},
+        {"result": {"points": [], "cells": []}},
+        {"seconds": None},
+        {"seconds": math.nan},
+        {"id": "0" * 16},
+        {"error": "boom"},
+        {"error": {"type": "RuntimeError", "message": "a failure of a version that told no length"}},
+    ],
+)
+def test_a_record_that_says_too_little_is_measured_again(
+    config: CompareConfig, tmp_path: Path, kind: str, damage: dict[str, Any]
+) -> None:
+    few = config.model_copy(update={"methods": ("pi",), "lengths": (128, 200)})
+    first = without_times(compare_methods(few, tmp_path / "run").record)
+    paths = sorted((tmp_path / "run" / "cells").glob("*.json"))
+    path, record = next((p, r) for p in paths if (r := json.loads(p.read_text()))["settings"]["kind"] == kind)
+    path.write_text(json.dumps({**record, **damage}))
+    again = compare_methods(few, tmp_path / "run")
+    assert without_times(again.record) == first and again.num_failed == 0
+    assert without_times(json.loads(path.read_text())) == without_times(record)
 
 
 @pytest.mark.parametrize(

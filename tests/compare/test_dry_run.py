@@ -12,6 +12,7 @@ import torch
 
 from ropectl.compare.dry_run import estimate_comparison
 from ropectl.compare.run import compare_methods
+from ropectl.errors import ConfigError
 from ropectl.evaluate import setup
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import ForwardCost
@@ -90,3 +91,24 @@ def test_what_a_person_reads(ropectl: Run, config: CompareConfig, tmp_path: Path
     [model] = record["models"]
     assert code == 0 and record["estimate"] and model["time"]["seconds"] > 0 and model["memory"]["total"] > 0
     assert {kind["kind"] for kind in model["kinds"]} == {"prefix", "tail", "passkey"}
+
+
+def test_it_counts_what_the_same_command_would_measure(config: CompareConfig, tmp_path: Path) -> None:
+    few = config.model_copy(update={"methods": ("pi",), "passkey": False, "lengths": (128,)})
+    compare_methods(few, tmp_path / "run")
+    path = next(iter((tmp_path / "run" / "cells").glob("*.json")))
+    record = json.loads(path.read_text())
+    del record["result"]
+    path.write_text(json.dumps({**record, "error": {"type": "X", "message": "x", "length": 128}}))
+    finished = [
+        estimate_comparison(few, tmp_path / "run", retry_failed=retry)["models"][0]["finished"]
+        for retry in (False, True)
+    ]
+    assert finished == [4, 3]
+
+
+def test_a_training_file_that_cannot_be_is_found(config: CompareConfig, tmp_path: Path) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text("early_stop: 2\n")
+    with pytest.raises(ConfigError, match="early-stop"):
+        estimate_comparison(config.model_copy(update={"finetune": file}))

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from ropectl.compare.gates import unmet_gates
+from ropectl.compare.verdict import comparison_verdict
+from ropectl.records import MethodRow, Pick, Reach
 
 
 def row(method: str, training: dict[str, str] | None = None, model: str = "base", delta: float = 0.0) -> dict[str, Any]:
@@ -70,3 +72,15 @@ def test_limits_are_held_against_the_picked_row(chosen: str | None, regressed: b
 
 def test_no_pick_keeps_no_limit() -> None:
     assert unmet_gates(record([row("none")], None, fail_above=100.0)) and not unmet_gates(record([row("none")], None))
+
+
+def test_the_pick_of_another_model_is_told_from_the_first_ones() -> None:
+    """Both may be measured under the same method: the pick is then named with its model."""
+    pick = Pick("tuned", "none", [])
+    rows = [MethodRow(model, "none", [], [], [], Reach(512, models=512), None, 0.0) for model in ("base", "tuned")]
+    (sentence,) = comparison_verdict(rows, pick, 512)
+    assert "tuned (none) computes" in sentence
+    assert "none computes" in comparison_verdict(rows, Pick("base", "none", []), 512)[0]
+    other = record([row("none"), row("none", model="tuned")], {"model": "tuned", "method": "none", "training": None})
+    other["manifest"]["config"]["fail_above"] = 11.0
+    assert "The pick none of tuned has perplexity 12 " in unmet_gates(other)[0]

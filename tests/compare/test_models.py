@@ -81,6 +81,7 @@ def test_every_factor_with_every_method_that_names_none(checkpoint: Callable[...
         ({"factor": [2, 4], "target_length": 512}, "contradict"),
         ({"others": ("builtin:tiny",)}, "named twice"),
         ({"others": ("nowhere",)}, "nowhere"),
+        ({"min_accuracy": 0.9, "passkey": False}, "no-passkey"),
     ],
 )
 def test_what_cannot_be_is_refused(change: dict[str, Any], words: str, tmp_path: Path) -> None:

@@ -129,3 +129,10 @@ def test_what_cannot_be_is_refused(ropectl: Run, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     code, _, err = ropectl("harness", "--task", "arc", "--run")
     assert code == 2 and "ropectl[harness]" in err
+
+
+@pytest.mark.parametrize("options", [["--factor", "4"], ["--target-length", "2k"], ["--replace"]])
+def test_scaling_without_a_method_is_refused(ropectl: Run, options: list[str]) -> None:
+    """As everywhere: the script would measure the model as it is, and say nothing of the factor."""
+    code, out, err = ropectl("harness", "builtin:tiny", "--task", "arc_easy", *options)
+    assert code == 2 and not out and "a method" in err and options[0] in err

@@ -127,7 +127,7 @@ def compare_methods(
         from ropectl.report.dry_run import comparison_estimate_parts
 
         with ComparisonReporter() as reporter:
-            estimate = estimate_comparison(settings, out, reporter)
+            estimate = estimate_comparison(settings, out, reporter, retry_failed)
         if format is options.Format.json:
             output.print_json(estimate)
         else:
