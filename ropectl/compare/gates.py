@@ -11,7 +11,7 @@ from ropectl.rope.method import short_spec
 def unmet_gates(record: Mapping[str, Any]) -> list[str]:
     """Returns one sentence for each limit that the pick of a comparison passes.
 
-    Lengths past what the pick is made for are left out: they are measured to be seen, not to be reached.
+    Judged at every length up to the context that the comparison is about; longer ones are measured to be seen.
 
     Args:
         record: The comparison's document; its settings name the limits.
@@ -25,17 +25,18 @@ def unmet_gates(record: Mapping[str, Any]) -> list[str]:
     chosen = (pick["model"], pick["method"], pick["training"])
     row = next(row for row in record["rows"] if (row["model"], row["method"], _training_id(row)) == chosen)
     of_model = "" if row["model"] == record["rows"][0]["model"] else f" of {row['model']}"
-    return list(_unmet(row, f"The pick {short_spec(row['method'])}{of_model}", limits))
+    name = f"The pick {short_spec(row['method'])}{', tuned,' if row['training'] else ''}{of_model}"
+    return list(_unmet(row, name, record["target_length"], limits))
 
 
-def _unmet(row: Mapping[str, Any], name: str, limits: Mapping[str, float | None]) -> Iterator[str]:
+def _unmet(row: Mapping[str, Any], name: str, target_length: int, limits: Mapping[str, float | None]) -> Iterator[str]:
     above, accuracy, rise = limits["fail_above"], limits["min_accuracy"], limits["max_short_regression"]
     for point in row["perplexity"]:
         value = point["perplexity"]
-        if above is not None and value is not None and value > above and not point["beyond_capacity"]:
+        if above is not None and value is not None and value > above and point["context_length"] <= target_length:
             yield f"{name} has perplexity {value:.4g} at {point['context_length']} tokens: above --fail-above {above:g}."
     for entry in row["passkey"]:
-        if accuracy is not None and entry["accuracy"] < accuracy and not entry["beyond_capacity"]:
+        if accuracy is not None and entry["accuracy"] < accuracy and entry["length"] <= target_length:
             yield (
                 f"{name} retrieves {entry['correct']} of {entry['trials']} passkeys at {entry['length']} tokens: "
                 f"below --min-accuracy {accuracy:g}."

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from ropectl.evaluate.statistics import bootstrap_upper
 from ropectl.records import MIN_TRIALS, MethodRow, PasskeyLength, PerplexityPoint, Pick
 
+#: Relative changes below this are none: passes differ by rounding.
+NO_CHANGE = 5e-4
+
 
 def models_length(points: Sequence[PerplexityPoint], baseline: PerplexityPoint | None, tolerance: float) -> int | None:
     """Returns the longest context in which the same targets are predicted no worse than by the baseline.
@@ -90,11 +93,12 @@ def pick_method(rows: Sequence[MethodRow]) -> Pick | None:
     if best.reach.models is not None:
         reasons.append(f"models {_tokens(best.reach.models)}: {_rank('models', best, candidates)}")
     if best.short_delta is not None:
-        change = (
-            f"falls by {-best.short_delta:.1%} or more"
-            if best.short_delta < 0
-            else f"rises by {best.short_delta:.1%} at worst"
-        )
+        if abs(best.short_delta) < NO_CHANGE:
+            change = "does not change"
+        elif best.short_delta < 0:
+            change = f"falls by {-best.short_delta:.1%} or more"
+        else:
+            change = f"rises by {best.short_delta:.1%} at worst"
         reasons.append(f"perplexity up to the trained length {change}")
     return Pick(best.model, best.method, reasons, best.training.id if best.training else None)
 

@@ -35,7 +35,7 @@ def _summary(training: Mapping[str, Any]) -> Text:
     speed = training["tokens"] / training["seconds"] if training["seconds"] else 0.0
     loss = ""
     if training["first_loss"] is not None:
-        loss = f", loss {training['first_loss']:.3f} -> {training['last_loss']:.3f}"
+        loss = f", loss {training['first_loss']:.3f} in the first step, {training['last_loss']:.3f} in the last ten"
     return Text(
         f"{training['steps']} steps, {training['tokens']:,} tokens of {training['seq_len']} a sequence "
         f"({training['epochs']:.2g} epochs), {training['seconds']:.0f} s at {speed:,.0f} tokens/s{loss}"

@@ -43,18 +43,23 @@ def row_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns how to call each row of a comparison: as its method, whether it was trained, and another model by its name."""
     first = rows[0].get("model")
     names = short_names([row["method"] for row in rows if row.get("model") == first])
+    models = model_names([row.get("model") or "" for row in rows])
     called = []
     for row in rows:
         if row.get("model") == first:
             called.append(names[row["method"]] + (TUNED if row.get("training") else ""))
         else:
-            called.append(f"{short_model(row['model'])} ({row['method'].partition(':')[0]})")
+            called.append(f"{models[row['model']]} ({row['method'].partition(':')[0]})")
     return called
 
 
-def short_model(name: str) -> str:
-    """Returns the last part of a model's place, which is how people call it."""
-    return name.rstrip("/").rsplit("/", 1)[-1]
+def model_names(models: Sequence[str]) -> dict[str, str]:
+    """Returns how people call each model: the last part of its place, and as many before it as tell it from the others."""
+    parts = {model: model.rstrip("/").split("/") for model in models}
+    count = 1
+    while count < max(map(len, parts.values())) and len({tuple(p[-count:]) for p in parts.values()}) < len(parts):
+        count += 1
+    return {model: "/".join(names[-count:]) for model, names in parts.items()}
 
 
 def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
@@ -89,7 +94,7 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
     if pick:
         name = short_spec(pick["method"]) + (TUNED if pick.get("training") else "")
         if pick.get("model", record.get("model")) != record.get("model"):
-            name = f"{short_model(pick['model'])} ({name})"
+            name = f"{model_names(record['models'])[pick['model']]} ({name})"
         parts.append(Text(f"Pick: {name} ({'; '.join(pick['reasons'])})."))
     parts.extend(Text(sentence) for sentence in record.get("verdict", ()))
     return parts

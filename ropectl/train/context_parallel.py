@@ -107,16 +107,16 @@ class ContextParallel:
         if size == 1:
             return None
         if size < 1:
-            raise ConfigError(f"cp_size = {size} is not possible: it must be 1 or more.")
+            raise ConfigError(f"cp-size = {size} is not possible: it must be 1 or more.")
         if not (dist.is_available() and dist.is_initialized()):
             raise ConfigError(
-                f"cp_size = {size} needs {size} processes, and this is one process on its own.",
+                f"cp-size = {size} needs {size} processes, and this is one process on its own.",
                 f"Start it with: accelerate launch --num_processes {size} -m ropectl finetune ...",
             )
         world, rank = dist.get_world_size(), dist.get_rank()
         if world % size:
             raise ConfigError(
-                f"cp_size = {size} does not divide the {world} processes.",
+                f"cp-size = {size} does not divide the {world} processes.",
                 f"Start a multiple of {size} processes, or choose a divisor of {world}.",
             )
         # Every rank has to take part in making every group.

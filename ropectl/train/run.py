@@ -87,7 +87,7 @@ def _check_free(task: Task) -> None:
     if out.is_dir() and any(out.iterdir()) and not task.settings.overwrite:
         raise ConfigError(
             f"{out} exists already, and is not the result of these settings.",
-            "To begin anew and replace it: --overwrite. To go on from the run beside it: move it away first.",
+            f"To begin anew and replace it: --overwrite. To go on from the run beside it: move {out} away first.",
         )
 
 
@@ -140,6 +140,10 @@ def _train(
     frequencies = task.plan.method.frequencies(task.plan.geometry, task.frozen_at)
     verify_rope(engine.model, frequencies, task.source.rope.layer_type)
     reporter.note(describe_rope(task))
+    if task.settings.warmup_steps >= task.settings.steps:
+        reporter.note(
+            f"The learning rate never arrives at its peak: warm-up takes {task.settings.warmup_steps} steps, training {task.settings.steps}."
+        )
     with sharing.use(engine.model):
         for note in first.compare(engine, sharing):
             reporter.note(note)

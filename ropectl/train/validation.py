@@ -115,6 +115,9 @@ def make_validation(
     if settings.eval_every is None:
         if settings.early_stop is not None:
             raise ConfigError("--early-stop needs validations to go by.", "Type for example: --eval-every 50")
+        if settings.eval_text is not None or settings.eval_lengths:
+            name = "text" if settings.eval_text is not None else "length"
+            raise ConfigError(f"--eval-{name} without validations means nothing.", "Type for example: --eval-every 50")
         return None, []
     text = settings.eval_text or (DEFAULT_EVAL_TEXT if settings.text.startswith("builtin:") else None)
     if text is None:

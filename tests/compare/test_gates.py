@@ -33,9 +33,11 @@ def row(method: str, training: dict[str, str] | None = None, model: str = "base"
     }
 
 
-def record(rows: list[dict[str, Any]], pick: dict[str, Any] | None, **limits: float) -> dict[str, Any]:
+def record(
+    rows: list[dict[str, Any]], pick: dict[str, Any] | None, target_length: int = 1024, **limits: float
+) -> dict[str, Any]:
     config = {"fail_above": None, "min_accuracy": None, "max_short_regression": None, **limits}
-    return {"manifest": {"config": config}, "rows": rows, "pick": pick}
+    return {"manifest": {"config": config}, "rows": rows, "pick": pick, "target_length": target_length}
 
 
 PICK = {"model": "base", "method": "pi:factor=4", "training": None}
@@ -45,7 +47,7 @@ PICK = {"model": "base", "method": "pi:factor=4", "training": None}
     ("limits", "expected"),
     [
         ({}, 0),
-        ({"fail_above": 12.0}, 0),  # 99 stands past what the pick is made for
+        ({"fail_above": 12.0}, 0),  # 99 stands past the context that was asked for
         ({"fail_above": 11.9}, 1),
         ({"fail_above": 8.0}, 2),
         ({"min_accuracy": 0.8}, 0),
@@ -84,3 +86,9 @@ def test_the_pick_of_another_model_is_told_from_the_first_ones() -> None:
     other = record([row("none"), row("none", model="tuned")], {"model": "tuned", "method": "none", "training": None})
     other["manifest"]["config"]["fail_above"] = 11.0
     assert "The pick none of tuned has perplexity 12 " in unmet_gates(other)[0]
+
+
+def test_a_pick_that_ends_before_the_target_keeps_no_limit_there() -> None:
+    """What no method reaches is not passed over: a script must not take it for a success."""
+    found = unmet_gates(record([row("pi:factor=4")], PICK, target_length=2048, min_accuracy=0.5, fail_above=50.0))
+    assert len(found) == 2 and all("2048" in message for message in found)

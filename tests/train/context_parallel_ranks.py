@@ -225,7 +225,7 @@ def check_groups() -> None:
         try:
             ContextParallel.of(bad)
         except ConfigError as error:
-            assert f"cp_size = {bad}" in str(error)
+            assert f"cp-size = {bad}" in str(error)
         else:
             raise AssertionError(f"not refused: {bad}")
     pair = ContextParallel.of(2)

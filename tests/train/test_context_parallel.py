@@ -96,7 +96,7 @@ def test_texts_that_are_kept_apart_are_refused(extra: dict[str, torch.Tensor]) -
 
 def test_needs_several_processes() -> None:
     assert ContextParallel.of(1) is None
-    with pytest.raises(ConfigError, match=r"cp_size = 4 needs 4 processes(.|\n)*accelerate launch"):
+    with pytest.raises(ConfigError, match=r"cp-size = 4 needs 4 processes(.|\n)*accelerate launch"):
         ContextParallel.of(4)
 
 

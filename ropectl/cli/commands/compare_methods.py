@@ -115,13 +115,13 @@ def compare_methods(
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
         return
+    output.quiet_libraries()
     from ropectl.cli.gates import gate_failed
     from ropectl.cli.training import ComparisonReporter
     from ropectl.compare.gates import unmet_gates
     from ropectl.compare.run import compare_methods as run
     from ropectl.report.tables import comparison_tables
 
-    output.quiet_libraries()
     if dry_run:
         from ropectl.compare.dry_run import estimate_comparison
         from ropectl.report.dry_run import comparison_estimate_parts

@@ -181,7 +181,11 @@ def finetune(
     ] = None,
     resume: Annotated[
         bool | None,
-        typer.Option("--resume/--no-resume", help="Continue the run in OUT.run (default).", rich_help_panel=_OUTPUT),
+        typer.Option(
+            "--resume/--no-resume",
+            help="Continue the run in OUT.run (default), or begin anew and remove its states.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = None,
     force: Annotated[
         bool | None,

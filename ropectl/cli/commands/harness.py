@@ -75,7 +75,15 @@ def harness(
     output.check_new(out, overwrite)
     output.quiet_libraries()
     if not run:
-        output.print_lines(harness_script(settings).splitlines())
+        script = harness_script(settings)
+        if out is None:
+            output.print_lines(script.splitlines())
+            return
+        from ropectl.runs import written_aside
+
+        with written_aside(out) as file:
+            file.write(f"{script}\n".encode())
+        output.note(f"Script: {out}")
         return
     from ropectl.report.harness import harness_parts
 
