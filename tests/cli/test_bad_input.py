@@ -224,3 +224,10 @@ def test_self_test_of_layers_with_tables_of_their_own(ropectl: Run, tmp_path: Pa
     (tmp_path / "config.json").write_text(json.dumps(GEMMA3))
     code, _, err = ropectl("inspect", str(tmp_path), "--self-test")
     assert code == 2 and "full_attention" in err and "one rotary table" in err
+
+
+@pytest.mark.parametrize("option", ["--prefill-chunk", "--target-length", "--document-tokens"])
+def test_a_bad_length_is_called_by_its_option(ropectl: Run, option: str) -> None:
+    code, out, err = ropectl("eval-perplexity", "builtin:tiny", option, "1")
+    assert code == 2 and not out and f"{option[2:]} = '1' is not a number of tokens" in err
+    assert f"{option} 8k" in err
