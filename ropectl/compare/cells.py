@@ -79,6 +79,10 @@ class Cell:
             error = {"type": kind, "message": message, "length": failure.length}
             return {"error": error, **({"result": {name: failure.found}} if failure.found else {})}
 
+    def failure(self, cause: Exception) -> dict[str, Any]:
+        """Returns the outcome of a cell whose model could not be had."""
+        return {"error": {"type": type(cause).__name__, "message": str(cause), "length": min(self.lengths)}}
+
     def record_in(self, folder: RunFolder, failed: bool = False) -> dict[str, Any] | None:
         """Returns the record of this cell in a run folder; None without one, or with one that says too little to be used.
 

@@ -12,6 +12,7 @@ from ropectl.compare.cells import Cell
 from ropectl.compare.factory import subject_cells
 from ropectl.compare.plan import Subject, make_plan
 from ropectl.compare.recipe import read_recipe
+from ropectl.compare.run import default_folder
 from ropectl.errors import RopectlError
 from ropectl.evaluate.calibration import measure_speed
 from ropectl.evaluate.config import CompareConfig
@@ -50,11 +51,12 @@ def estimate_comparison(
     config, reporter = config or CompareConfig(), reporter or SilentReporter()
     recipe = read_recipe(config)
     plan = make_plan(config, reporter)
-    folder = RunFolder(Path(out)) if out else None
+    by_subject = [subject_cells(plan, subject) for subject in plan.subjects]
+    folder = RunFolder(Path(out) if out else default_folder(plan.base.setup.source, by_subject, ()))
     models = []
-    for subject in plan.subjects:
-        cells = [cell for own in subject_cells(plan, subject).values() for cell in own]
-        missing = [cell for cell in cells if folder is None or cell.record_in(folder, not retry_failed) is None]
+    for subject, own_cells in zip(plan.subjects, by_subject, strict=True):
+        cells = [cell for own in own_cells.values() for cell in own]
+        missing = [cell for cell in cells if cell.record_in(folder, not retry_failed) is None]
         models.append(
             {
                 "model": subject.name,
@@ -66,7 +68,10 @@ def estimate_comparison(
             }
         )
     if recipe is not None:
-        reporter.note("Trainings are not part of this estimate: ropectl finetune --config FILE --dry-run")
+        reporter.note(
+            "Trainings and the measurements after them are not part of this estimate. For one training: ropectl finetune "
+            f"{config.model} -m SPEC --seq-len {recipe.shared.seq_len or plan.target_length} --config {recipe.file} --dry-run"
+        )
     return {
         "schema_version": SCHEMA_VERSION,
         "estimate": True,

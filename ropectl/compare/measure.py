@@ -77,6 +77,15 @@ class Bench:
     def _read(self, cell: Cell) -> dict[str, Any] | None:
         return cell.record_in(self.folder, failed=not self.retry_failed)
 
+    def _loaded(self, group: Group, number: int) -> tuple[Any, Exception | None]:
+        """The model of a group, or why it cannot be had; without the first nothing can be compared."""
+        try:
+            return group.setup.model, None
+        except Exception as error:
+            if number == 0:
+                raise
+            return None, error
+
     def _run(self, groups: Sequence[Group], own: Sequence[tuple[int, Cell]]) -> list[dict[str, Any]]:
         """Measures this process's cells, one model after the other."""
         records = []
@@ -85,11 +94,11 @@ class Bench:
             cells = [cell for owner, cell in own if owner == number]
             if not cells:
                 continue
-            model = group.setup.model
+            model, failure = self._loaded(group, number)
             for cell in cells:
                 self.reporter.cell(cell.label, f"{cell.kind} {cell.length}", cell.cost.total / max(1, cell.tokens))
                 started = time.perf_counter()
-                outcome = cell.outcome(model, self.reporter.advance)
+                outcome = cell.failure(failure) if failure else cell.outcome(model, self.reporter.advance)
                 outcome["seconds"] = round(time.perf_counter() - started, 3)
                 records.append(self.folder.write_cell(cell.settings, outcome))
             del model

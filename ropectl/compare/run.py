@@ -81,7 +81,7 @@ def compare_methods(
         from ropectl.compare.training import plan_trainings
 
         trainings = plan_trainings(recipe, plan.base.setup, plan.base.methods, plan.target_length, reporter)
-    folder = RunFolder(Path(out) if out else _default_folder(plan.base.setup.source, cells, trainings))
+    folder = RunFolder(Path(out) if out else default_folder(plan.base.setup.source, cells, trainings))
     trainings = [training.placed(folder.path) for training in trainings]
     ranks = Ranks.of_launcher()
     measured = _measure_all(plan, cells, trainings, Bench(folder, ranks, reporter, retry_failed))
@@ -138,7 +138,8 @@ def _train_and_measure(
     return Measured(subject, training.method, own, records, training.summary(), training.covered)
 
 
-def _default_folder(source: ModelSource, cells: Sequence[SubjectCells], trainings: Sequence[Training]) -> Path:
+def default_folder(source: ModelSource, cells: Sequence[SubjectCells], trainings: Sequence[Training]) -> Path:
+    """Returns the run folder where none is named: the same for the same model and settings."""
     name = source.name.replace(":", "-").rstrip("/").split("/")[-1]
     settings = [cell.settings for subject in cells for own in subject.values() for cell in own]
     return Path(RUNS_FOLDER) / f"compare-{name}-{content_id([*settings, *(t.identity for t in trainings)])[:8]}"

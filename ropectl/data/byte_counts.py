@@ -49,16 +49,22 @@ def count_by_offsets(text: str, offsets: Sequence[tuple[int, int]], num_head: in
 def count_by_decoding(tokenizer: Any, input_ids: Sequence[int]) -> ByteCount | None:
     """Returns the count of bytes by token index, for a tokenizer that tells no offsets; None if it cannot decode.
 
-    Special tokens have no bytes. A range that ends inside a character has an unknown number.
+    Special tokens have no bytes. A range that ends inside a character has an unknown number, and so has one with the
+    token for what a tokenizer does not know.
     """
     if not hasattr(tokenizer, "decode"):
         return None
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    if unknown in [getattr(tokenizer, name, None) for name in ("bos_token_id", "eos_token_id", "pad_token_id")]:
+        unknown = None  # GPT-2 names the token between documents so
 
     def size(ids: Sequence[int]) -> int | None:
         text: str = tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return None if _REPLACEMENT in text else len(text.encode())
 
     def count(start: int, stop: int) -> int | None:
+        if unknown is not None and unknown in input_ids[start:stop]:
+            return None
         before = max(0, start - 1)  # decoded with it: a space before the first token of a text would be dropped
         context, both = size(input_ids[before:start]), size(input_ids[before:stop])
         return None if context is None or both is None else both - context

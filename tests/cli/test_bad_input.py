@@ -232,3 +232,10 @@ def test_what_is_one_process_refuses_a_launcher(command: str, ropectl: Run, monk
     monkeypatch.setenv("RANK", "0")
     code, out, err = ropectl(command)
     assert (code, out) == (2, "") and f"{command} is one process" in err and "compare-methods" in err
+
+
+@pytest.mark.parametrize("option", ["--prefill-chunk", "--target-length", "--document-tokens"])
+def test_a_bad_length_is_called_by_its_option(ropectl: Run, option: str) -> None:
+    code, out, err = ropectl("eval-perplexity", "builtin:tiny", option, "1")
+    assert code == 2 and not out and f"{option[2:]} = '1' is not a number of tokens" in err
+    assert f"{option} 8k" in err

@@ -88,3 +88,23 @@ def test_what_cannot_be_is_refused(change: dict[str, Any], words: str, tmp_path:
     with pytest.raises(ConfigError, match=words):
         compare_methods(CompareConfig(model="builtin:tiny", **change), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_further_model_that_cannot_be_loaded_costs_only_its_own_cells(
+    checkpoint: Callable[..., Path], tmp_path: Path
+) -> None:
+    base, broken, good = checkpoint(), tmp_path / "broken", tmp_path / "good"
+    for copy in (broken, good):
+        shutil.copytree(base, copy)
+    weights = broken / "model.safetensors"
+    content = weights.read_bytes()
+    weights.write_bytes(content[: len(content) // 2])
+    models = {"model": str(base), "others": (str(broken), str(good))}
+    config = CompareConfig(**models, methods=("pi:factor=2",), passkey=False, **SMALL)  # type: ignore[arg-type]
+    comparison = compare_methods(config, tmp_path / "run")
+    rows = {row["model"]: row for row in comparison.record["rows"]}
+    assert comparison.num_failed == 2 and all("cannot be loaded" in message for message in rows[str(broken)]["errors"])
+    assert rows[str(good)]["perplexity"] == comparison.record["rows"][0]["perplexity"]
+    weights.write_bytes(content)
+    repaired = compare_methods(config, tmp_path / "run", retry_failed=True)
+    assert repaired.num_failed == 0

@@ -6,8 +6,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from transformers import PreTrainedTokenizerFast
 
-from ropectl.data.byte_counts import ByteCount, count_by_decoding
+from ropectl.data.byte_counts import ByteCount, count_by_decoding, count_of_tokens
 from ropectl.data.documents import Document
 from ropectl.data.tokens import select_documents
 
@@ -85,3 +89,16 @@ def test_special_tokens_between_texts_have_no_bytes(tokenizer: Any) -> None:
     ids = tokenizer.encode("one two three", add_special_tokens=False)
     count = counted(Document("d", "", (*ids, 0, *ids)), tokenizer, 2 * len(ids) + 1)
     assert count is not None and count(0, 2 * len(ids) + 1) == 2 * len("one two three")
+
+
+def test_text_behind_an_unknown_token_is_not_counted_as_nothing() -> None:
+    """Tokens that came without their text: what the tokenizer did not know has bytes that nobody can tell."""
+    words = Tokenizer(WordLevel({"<unk>": 0, "<s>": 1, "one": 2, "two": 3}, unk_token="<unk>"))
+    words.pre_tokenizer = Whitespace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", bos_token="<s>")
+    count = count_of_tokens(tokenizer, [1, 2, 3, 0, 2], 1, 5)
+    assert count is not None and count(1, 3) == len("one two")
+    assert count(1, 5) is None and count(3, 4) is None
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", eos_token="<unk>", bos_token="<s>")
+    count = count_of_tokens(tokenizer, [1, 2, 3, 0, 2], 1, 5)
+    assert count is not None and count(1, 5) is not None, "a token between documents has no bytes"
