@@ -19,10 +19,12 @@ def comparison_verdict(rows: Sequence[MethodRow], pick: Pick | None, target_leng
     if pick is None:
         return ["Nothing was measured that could decide between the methods."]
     row = next(row for row in rows if _key(row) == (pick.model, pick.method, pick.training))
-    name = short_spec(row.method) + (", tuned," if row.training else "")
+    name = short_spec(row.method) + (", tuned" if row.training else "")
     if row.model != rows[0].model:
-        name = f"{row.model} ({name})"
-    sentences = [f"Of the {target_length} tokens asked for, {name} " + "; ".join(_senses(row, target_length)) + "."]
+        name = f"{row.model}, {name}"
+    sentences = [
+        f"Of the {target_length} tokens asked for, the pick ({name}) " + "; ".join(_senses(row, target_length)) + "."
+    ]
     measured = [each for each in rows if each.reach.uses is not None]
     if measured and all((each.reach.uses or 0) < target_length for each in measured):
         longest = max(max((entry.length for entry in each.passkey), default=0) for each in measured)
