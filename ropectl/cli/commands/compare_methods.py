@@ -16,7 +16,7 @@ def compare_methods(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="MODEL...",
+            metavar="MODEL",
             help="Folder, hub id, .gguf file, LoRA adapter folder or builtin:tiny (default). Further ones are measured "
             "as they are beside it.",
             show_default=False,
@@ -41,14 +41,16 @@ def compare_methods(
     fail_above: Annotated[
         float | None,
         typer.Option(
-            metavar="PPL", help="Exit 3 if the pick's perplexity is above this at any length.", rich_help_panel=_GATES
+            metavar="PPL",
+            help="Exit 3 if the pick's perplexity is above this at any length up to the target.",
+            rich_help_panel=_GATES,
         ),
     ] = None,
     min_accuracy: Annotated[
         float | None,
         typer.Option(
             metavar="A",
-            help="Exit 3 if the pick retrieves a smaller share of passkeys at any length. It then counts as used from "
+            help="Exit 3 if the pick retrieves a smaller share of passkeys at any length up to the target. It then counts as used from "
             "there on (else from 0.9).",
             rich_help_panel=_GATES,
         ),
