@@ -26,7 +26,7 @@ def tiny() -> Setup:
 
 def passkeys(tiny: Setup, spec: str, length: int, trials: int, **options: Any) -> list[float]:
     builder = PasskeyPromptBuilder(tiny.tokenizer, tiny.bos_token_id, seed=123, **options)
-    measured = measure_passkey(tiny.model, parse_method(spec), tiny.geometry, builder, length, DEPTHS, trials)
+    [measured] = measure_passkey(tiny.model, parse_method(spec), tiny.geometry, builder, [length], DEPTHS, trials)
     return [cell.accuracy for cell in measured.depths]
 
 

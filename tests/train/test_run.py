@@ -314,3 +314,12 @@ def test_a_full_disk_is_told_and_the_states_stay(
     finetune(small_settings(source, out))
     finetune(small_settings(source, tmp_path / "whole"))
     assert losses(out) == losses(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("setting", [{"eval_text": "held-out.txt"}, {"eval_lengths": (64,)}, {"early_stop": 2}])
+def test_settings_of_validation_without_validations_are_refused(
+    checkpoint: Callable[..., Path], tmp_path: Path, setting: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError, match="validations"):
+        finetune(small_settings(checkpoint(), tmp_path / "out", **setting))
+    assert not (tmp_path / "out").exists()

@@ -27,7 +27,10 @@ CONFIG = Path("configs/accelerate/fsdp2.yaml")
 #: The last validation is before the last step: the best weights are not the last ones.
 STEPS, EVAL_EVERY = 5, 2
 LORA = {"strategy": "lora", "train_norms": True, "train_embeddings": True}
-DROPOUT = {"strategy": "lora", "lora_targets": "all", "lora_dropout": 0.2, "eval_every": None}
+DROPOUT = {
+    "strategy": "lora", "lora_targets": "all", "lora_dropout": 0.2,
+    "eval_every": None, "eval_text": None, "eval_lengths": (),
+}  # fmt: skip
 #: Two groups that share each sequence; its length is no multiple of their size.
 SHARED = {"cp_size": 2, "seq_len": 66, "steps": 3, "eval_every": 3}
 #: Its LoRA matrices have fewer rows than there are ranks: some ranks hold nothing of them.
