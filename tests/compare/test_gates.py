@@ -82,7 +82,7 @@ def test_the_pick_of_another_model_is_told_from_the_first_ones() -> None:
     rows = [MethodRow(model, "none", [], [], [], Reach(512, models=512), None, 0.0) for model in ("base", "tuned")]
     (sentence,) = comparison_verdict(rows, pick, 512)
     assert "tuned, none) computes" in sentence
-    assert "none computes" in comparison_verdict(rows, Pick("base", "none", []), 512)[0]
+    assert "(none) computes" in comparison_verdict(rows, Pick("base", "none", []), 512)[0]
     other = record([row("none"), row("none", model="tuned")], {"model": "tuned", "method": "none", "training": None})
     other["manifest"]["config"]["fail_above"] = 11.0
     assert "The pick none of tuned has perplexity 12 " in unmet_gates(other)[0]
