@@ -17,6 +17,10 @@ FEW_DOCUMENTS = 8
 MIN_TRIALS = 20
 
 
+#: Relative changes of perplexity below this are none: passes differ by rounding.
+NO_CHANGE = 5e-4
+
+
 @dataclass(frozen=True)
 class PositionBin:
     """Losses of the targets at some positions of the window.

@@ -14,7 +14,7 @@ from ropectl.data.tokens import DocumentSet
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.passkey import measure_trees
-from ropectl.evaluate.passkey_plan import PasskeyTree, count_tokens, plan_passkey, walks
+from ropectl.evaluate.passkey_plan import PasskeyTree, Point, count_tokens, plan_passkey, walks
 from ropectl.evaluate.progress import Progress
 from ropectl.evaluate.protocols import find_protocol
 from ropectl.evaluate.protocols.protocol import Options, Protocol, Request
@@ -39,6 +39,28 @@ MAX_WALK_TOKENS = 2**20
 
 #: Tokens of an answer, for what it costs to read them: a nominal number that decides no result.
 NOMINAL_ANSWER = 5
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """Passkey prompts that are walked together, whatever the method.
+
+    Attributes:
+        trees: Needle positions.
+        points: (length, depth) of their prompts.
+        tokens: Tokens computed.
+        prompts_sha256: A hash over one prompt a point: other wording or another tokenizer is another record.
+    """
+
+    trees: Sequence[PasskeyTree]
+    points: list[Point]
+    tokens: int
+    prompts_sha256: str
+
+    @classmethod
+    def of(cls, builder: PasskeyPromptBuilder, trees: Sequence[PasskeyTree], tokens: int) -> _Walk:
+        points = [point for tree in trees for point in tree.points]
+        return cls(trees, points, tokens, builder.fingerprint_points(points, 1))
 
 
 @dataclass(frozen=True)
@@ -100,39 +122,54 @@ class CellFactory:
         return self._cell(method, protocol.name, self.lengths, settings, sum(sizes), cost, memory, measure)
 
     def _passkeys(self, method: ScalingMethod) -> list[Cell]:
-        """One cell for each walk, for prompts of all lengths share their beginnings; very long walks in pieces."""
-        depths, trials = self.config.depth_values(), self.config.trials
-        cells: list[Cell] = []
-        for walk in walks(plan_passkey(method, self.builder, self.lengths, depths, trials)):
-            tokens = count_tokens(self.builder, walk, trials)
-            pieces = [walk] if tokens <= MAX_WALK_TOKENS else [[tree] for tree in walk]
-            cells.extend(self._passkey(method, trees) for trees in pieces)
-        return cells
+        follows = method.depends_on_seq_len  # all that a plan knows of a method
+        if follows not in self._walks:
+            self._walks[follows] = self._planned_walks(method)
+        return [self._passkey(method, walk) for walk in self._walks[follows]]
 
-    def _passkey(self, method: ScalingMethod, trees: Sequence[PasskeyTree]) -> Cell:
+    @cached_property
+    def _walks(self) -> dict[bool, list[_Walk]]:
+        """What was planned already: prompts are built and counted once, not for every method."""
+        return {}
+
+    def _planned_walks(self, method: ScalingMethod) -> list[_Walk]:
+        """One for all prompts that share their beginnings; very long ones in pieces."""
+        depths, trials = self.config.depth_values(), self.config.trials
+        planned = []
+        for walk in walks(plan_passkey(method, self.builder, self.lengths, depths)):
+            tokens = count_tokens(self.builder, walk, trials)
+            if tokens <= MAX_WALK_TOKENS:
+                planned.append(_Walk.of(self.builder, walk, tokens))
+            else:
+                pieces = ((tree, count_tokens(self.builder, [tree], trials)) for tree in walk)
+                planned.extend(_Walk.of(self.builder, [tree], count) for tree, count in pieces)
+        return planned
+
+    def _passkey(self, method: ScalingMethod, walk: _Walk) -> Cell:
         config = self.config
 
         def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PasskeyCell]:
-            chosen = [replace(t, points=tuple(point for point in t.points if point[0] in lengths)) for t in trees]
+            chosen = [replace(t, points=tuple(point for point in t.points if point[0] in lengths)) for t in walk.trees]
             return measure_trees(
                 model, method, self.rope.geometry, self.builder, [tree for tree in chosen if tree.points],
                 config.trials, **self._passes(method), progress=progress,
             )  # fmt: skip
 
-        points = [point for tree in trees for point in tree.points]
         settings = {
-            "points": points,
+            "points": walk.points,
             "trials": config.trials,
             "distractors": config.distractors,
-            "prompts_sha256": self.builder.fingerprint_points(points, 1),
+            "prompts_sha256": walk.prompts_sha256,
             "seed": config.seed,
         }
-        lengths = sorted({length for length, _ in points})
-        tokens = count_tokens(self.builder, trees, config.trials)
-        trunks = tokens / max(lengths)  # as many of the longest as there are tokens: the most that attention can cost
-        cost = self.forward.tree(tokens, max(lengths), trunks, NOMINAL_ANSWER * config.trials * len(points))
+        lengths = sorted({length for length, _ in walk.points})
+        trunks = walk.tokens / max(
+            lengths
+        )  # as many of the longest as there are tokens: the most that attention can cost
+        scored = NOMINAL_ANSWER * config.trials * len(walk.points)
+        cost = self.forward.tree(walk.tokens, max(lengths), trunks, scored)
         memory = MAX_BATCH_TOKENS, max(MAX_BATCH_TOKENS, *lengths)
-        return self._cell(method, "passkey", lengths, settings, tokens, cost, memory, measure)
+        return self._cell(method, "passkey", lengths, settings, walk.tokens, cost, memory, measure)
 
     def _passes(self, method: ScalingMethod) -> dict[str, Any]:
         return {

@@ -42,6 +42,8 @@ def _unmet(row: Mapping[str, Any], name: str, target_length: int, limits: Mappin
                 f"below --min-accuracy {accuracy:g}."
             )
     delta = row["short_delta"]
+    if rise is not None and delta is None:
+        yield f"{name} has no price on short text that could be held against --max-short-regression {rise:g}."
     if rise is not None and delta is not None and delta > rise:
         yield f"{name} raises perplexity up to the trained length by {delta:.2%}: above --max-short-regression {rise:g}."
 

@@ -66,7 +66,7 @@ class Bench:
             check_writable(self.folder.path)
             own = self.ranks.share(missing, lambda entry: entry[1].cost.total)
             made = {record["id"]: record for record in self.ranks.gather(self._run(groups, own))}
-        if self.ranks.is_main:
+        if self.ranks.is_main and self.ranks.count > 1:
             for record in made.values():  # those of other machines, where the folder is not shared
                 self.folder.keep(record["settings"], record)
         return [

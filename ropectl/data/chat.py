@@ -49,3 +49,19 @@ def chat_frame(tokenizer: Any) -> ChatFrame:
     if not marker or _MARKER in after:
         raise ConfigError("chat = true is not possible: the chat template does not show the user's words once.", _HINT)
     return ChatFrame(before, after)
+
+
+def check_bos(policy: str) -> None:
+    """Checks that nothing is asked of the first token, about which a chat template decides.
+
+    Args:
+        policy: Of the beginning-of-sequence token.
+
+    Raises:
+        ConfigError: If something is.
+    """
+    if policy != "auto":
+        raise ConfigError(
+            f"bos = {policy!r} is not possible with --chat: the chat template decides about the first token.",
+            "Leave out --bos.",
+        )

@@ -11,6 +11,9 @@ from ropectl.hf.settings import ModelSettings
 
 DEFAULT_TEXT = "builtin:stdlib"
 
+#: Loss over the unscaled model's that still counts as modelled [nats a token].
+MODELS_TOLERANCE = 0.02
+
 #: Share of planted numbers that has to be retrieved for a length to count as used.
 USES_ACCURACY = 0.9
 
@@ -21,7 +24,7 @@ class ModelConfig(ModelSettings):
     dtype: str = Field("auto", description="auto, float32, bfloat16 or float16")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps, ...")
     attention: str | None = Field(None, description="attention implementation of transformers")
-    bos: str = Field("auto", description="beginning-of-sequence token: auto, always or never")
+    bos: str = Field("auto", description="beginning-of-sequence token: auto, always, available or never")
     prefill_chunk: int | None = Field(None, ge=2, description="tokens per forward pass, to save memory [tokens]")
 
 
@@ -91,7 +94,7 @@ class CompareConfig(TextConfig, PasskeyGrid):
         (), description="context lengths [tokens]; from half the trained one to the target by default"
     )
     passkey: bool = Field(True, description="measure passkey retrieval too")
-    tolerance: float = Field(0.02, ge=0, description="loss that still counts as modelled [nats a token]")
+    tolerance: float = Field(MODELS_TOLERANCE, ge=0, description="loss that still counts as modelled [nats a token]")
     max_short_regression: float | None = Field(
         None, ge=0, description="gate: the pick's largest relative perplexity rise up to the trained length"
     )

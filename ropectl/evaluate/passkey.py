@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ropectl.data.passkey import PasskeyPrompt, PasskeyPromptBuilder
-from ropectl.evaluate.passkey_plan import PasskeyTree, Point, plan_passkey, plan_positions, prompts_of, walks
+from ropectl.evaluate.passkey_plan import PasskeyTree, Point, plan_passkey, prompts_of, walks
 from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.evaluate.statistics import wilson_interval
 from ropectl.evaluate.walk import MAX_BATCH_TOKENS, TrialScore, walk
@@ -21,11 +21,6 @@ from ropectl.hf.patch import apply_rope
 from ropectl.records import PasskeyCell, PasskeyLength
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
-
-__all__ = [
-    "PasskeyTree", "by_length", "k_max", "measure_passkey", "measure_tree", "measure_trees", "plan_passkey",
-    "plan_positions", "summarize",
-]  # fmt: skip
 
 
 def measure_passkey(
@@ -55,21 +50,8 @@ def measure_passkey(
         ConfigError: If a length leaves no room for a prompt.
         MeasurementError: If the model computes no usable probabilities.
     """
-    trees = plan_passkey(method, builder, lengths, depths, trials)
+    trees = plan_passkey(method, builder, lengths, depths)
     return by_length(measure_trees(model, method, geometry, builder, trees, trials, **options))
-
-
-def measure_tree(
-    model: Any,
-    method: ScalingMethod,
-    geometry: RopeGeometry,
-    builder: PasskeyPromptBuilder,
-    tree: PasskeyTree,
-    trials: int,
-    **options: Any,
-) -> list[PasskeyCell]:
-    """Returns the cells of one tree, in the order of its points; arguments as for :func:`measure_trees`."""
-    return measure_trees(model, method, geometry, builder, [tree], trials, **options)
 
 
 def measure_trees(
@@ -150,19 +132,6 @@ def summarize(cells: Sequence[PasskeyCell]) -> PasskeyLength:
         beyond_capacity=cells[0].beyond_capacity,
         num_differing=sum(differing) if differing else None,
     )
-
-
-def k_max(lengths: Sequence[PasskeyLength], accuracy: float) -> int:
-    """Returns the longest length with at least this accuracy at it and at every shorter one; 0 if the shortest fails [tokens].
-
-    The effective context of Position Interpolation (20 %) and of YaRN. Without a word on how sure it is.
-    """
-    best = 0
-    for entry in sorted(lengths, key=lambda entry: entry.length):
-        if entry.accuracy < accuracy:
-            break
-        best = entry.length
-    return best
 
 
 def _cell(

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ropectl.data.chat import check_bos
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import USES_ACCURACY, PasskeyConfig
 from ropectl.evaluate.passkey_plan import PasskeyTree, count_tokens, default_positions, plan_passkey, plan_positions
-from ropectl.evaluate.reach import uses_length
+from ropectl.evaluate.reach import reached, uses_length
 from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.evaluate.request import header, manifest, method_and_lengths
 from ropectl.evaluate.setup import Setup
@@ -46,16 +47,16 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
         setup.tokenizer, None if config.chat else setup.bos_token_id, config.seed, config.distractors, config.chat
     )
     trees = _plan(config, method, builder, lengths)
+    num_tokens = count_tokens(builder, trees, config.trials)
     if builder.answers == "text":
         notes.append(
             "This tokenizer gives the answer no tokens of its own behind the question: answers are generated and read."
         )
     for note in notes:
         reporter.note(note)
-    from ropectl.evaluate.passkey import by_length, k_max, measure_trees
+    from ropectl.evaluate.passkey import by_length, measure_trees
 
     model = setup.model
-    num_tokens = count_tokens(builder, trees, config.trials)
     reporter.start(num_tokens)
     reporter.cell(method.label, "passkey")
     cells = measure_trees(
@@ -65,6 +66,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
     )  # fmt: skip
     results = by_length(cells)
     uses = uses_length(results, USES_ACCURACY)
+    found = [(result.length, result.accuracy) for result in results]
     points = sorted(point for tree in trees for point in tree.points)
     return {
         **header(setup, method),
@@ -74,7 +76,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
         "lengths": [to_json(result) for result in results],
         "cells": [to_json(cell) for result in results for cell in result.depths],
         "chance": PASSKEY_CHANCE,
-        "k_max": {str(accuracy): k_max(results, accuracy) for accuracy in K_MAX},
+        "k_max": {str(accuracy): reached(found, accuracy) for accuracy in K_MAX},
         "reach": {"uses": uses},
         "verdict": verdict(results, uses),
         "num_differing": sum(result.num_differing or 0 for result in results) if _is_compared(results) else None,
@@ -130,11 +132,8 @@ def _check(config: PasskeyConfig) -> None:
             "--depths is not possible with --grid position: its needles stand at fixed tokens.",
             "Name them instead, for example: --position 1k,2k",
         )
-    if config.chat and config.bos != "auto":
-        raise ConfigError(
-            f"bos = {config.bos!r} is not possible with --chat: the chat template decides about the first token.",
-            "Leave out --bos.",
-        )
+    if config.chat:
+        check_bos(config.bos)
 
 
 def _plan(
@@ -142,8 +141,8 @@ def _plan(
 ) -> list[PasskeyTree]:
     if config.grid == "position":
         positions = sorted(set(config.needle_positions)) or default_positions(lengths)
-        return plan_positions(method, builder, lengths, positions, config.trials)
-    return plan_passkey(method, builder, lengths, config.depth_values(), config.trials)
+        return plan_positions(method, builder, lengths, positions)
+    return plan_passkey(method, builder, lengths, config.depth_values())
 
 
 def _is_compared(results: Sequence[PasskeyLength]) -> bool:

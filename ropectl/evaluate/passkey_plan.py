@@ -24,13 +24,11 @@ class PasskeyTree:
         points: (length, depth) measured in it.
         seq_len: What a length-dependent method is frozen at, and then the length of all points; None for a
             static method.
-        num_tokens: Different prefixes of all its trials: tokens that are computed where it is walked by itself.
     """
 
     position: int
     points: tuple[Point, ...]
     seq_len: int | None
-    num_tokens: int
 
 
 def plan_passkey(
@@ -38,21 +36,17 @@ def plan_passkey(
     builder: PasskeyPromptBuilder,
     lengths: Sequence[int],
     depths: Sequence[float],
-    trials: int,
 ) -> list[PasskeyTree]:
     """Returns the trees of a grid of lengths and depths.
 
     Of depths that a short prompt moves to one place the first is measured.
-
-    Raises:
-        ConfigError: If a length leaves no room for a prompt.
     """
     points = [(length, depth) for length in lengths for depth in builder.distinct_depths(length, depths)]
-    return _trees(method, builder, points, trials)
+    return _trees(method, builder, points)
 
 
 def plan_positions(
-    method: ScalingMethod, builder: PasskeyPromptBuilder, lengths: Sequence[int], positions: Sequence[int], trials: int
+    method: ScalingMethod, builder: PasskeyPromptBuilder, lengths: Sequence[int], positions: Sequence[int]
 ) -> list[PasskeyTree]:
     """Returns the trees of needles at fixed positions, every length that reaches beyond it measured for each.
 
@@ -81,7 +75,7 @@ def plan_positions(
             f"position = {', '.join(beyond)} is beyond every length: the longest, {max(lengths)} tokens, has room up to {last}.",
             f"Use longer ones, --length N, or positions of at most {last}.",
         )
-    return _trees(method, builder, points.values(), trials)
+    return _trees(method, builder, points.values())
 
 
 def default_positions(lengths: Sequence[int]) -> list[int]:
@@ -102,6 +96,9 @@ def count_tokens(builder: PasskeyPromptBuilder, trees: Sequence[PasskeyTree], tr
     """Returns how many tokens are computed where trees are walked together.
 
     Less than by themselves: before their needles all prompts are filler, which begins with one of few sentences.
+
+    Raises:
+        ConfigError: If a length leaves no room for a prompt.
     """
     return sum(
         count_nodes([prompt.trial for tree in group for prompt in prompts_of(builder, tree.points, trials)])
@@ -114,14 +111,9 @@ def prompts_of(builder: PasskeyPromptBuilder, points: Iterable[Point], trials: i
     return [builder.build(length, depth, trial) for length, depth in points for trial in range(trials)]
 
 
-def _trees(
-    method: ScalingMethod, builder: PasskeyPromptBuilder, points: Iterable[Point], trials: int
-) -> list[PasskeyTree]:
+def _trees(method: ScalingMethod, builder: PasskeyPromptBuilder, points: Iterable[Point]) -> list[PasskeyTree]:
     by_place: dict[tuple[int, int | None], list[Point]] = defaultdict(list)
     for length, depth in points:
         seq_len = length if method.depends_on_seq_len else None
         by_place[builder.needle_position(length, depth), seq_len].append((length, depth))
-    return [
-        PasskeyTree(position, tuple(group), seq_len, count_nodes([p.trial for p in prompts_of(builder, group, trials)]))
-        for (position, seq_len), group in by_place.items()
-    ]
+    return [PasskeyTree(position, tuple(group), seq_len) for (position, seq_len), group in by_place.items()]

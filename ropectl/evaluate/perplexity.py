@@ -16,9 +16,8 @@ from torch import Tensor
 
 from ropectl.data.tokens import DocumentSet
 from ropectl.evaluate.progress import Progress, no_progress
-from ropectl.evaluate.protocols import find_protocol
 from ropectl.evaluate.protocols.prefix import PREFIX
-from ropectl.evaluate.protocols.protocol import Options, Pass, Request, Window, tokens_of
+from ropectl.evaluate.protocols.protocol import Options, Pass, Request, Window
 from ropectl.evaluate.protocols.tail import TAIL, num_tail_targets
 from ropectl.evaluate.tally import Tally, missing_point
 from ropectl.evaluate.token_loss import Scorer
@@ -33,7 +32,6 @@ __all__ = [
     "measure_tail",
     "num_tail_targets",
     "scored_windows",
-    "tokens_to_run",
 ]
 
 
@@ -84,12 +82,6 @@ def _batches(windows: Iterable[Window], documents: DocumentSet, size: int) -> It
         if len(batch) == size:
             yield waiting.pop(shape)
     yield from waiting.values()
-
-
-def tokens_to_run(protocol: str, method: ScalingMethod, lengths: Sequence[int], documents: DocumentSet) -> int:
-    """Returns the tokens that go through the model for a measurement with protocol ``prefix`` or ``tail``."""
-    geometry = RopeGeometry(2, 10_000.0, 2)  # decides nothing in these protocols
-    return tokens_of(find_protocol(protocol).passes(Request(method, geometry, documents, lengths)), documents)
 
 
 def measure_perplexity(

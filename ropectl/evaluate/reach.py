@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ropectl.evaluate.statistics import bootstrap_upper
-from ropectl.records import MIN_TRIALS, MethodRow, PasskeyLength, PerplexityPoint, Pick
-
-#: Relative changes below this are none: passes differ by rounding.
-NO_CHANGE = 5e-4
+from ropectl.records import MIN_TRIALS, NO_CHANGE, MethodRow, PasskeyLength, PerplexityPoint, Pick
 
 
 def models_length(points: Sequence[PerplexityPoint], baseline: PerplexityPoint | None, tolerance: float) -> int | None:
@@ -38,6 +35,23 @@ def models_length(points: Sequence[PerplexityPoint], baseline: PerplexityPoint |
     return best
 
 
+def reached(values: Iterable[tuple[int, float]], wanted: float) -> int:
+    """Returns the longest length with at least ``wanted`` at it and at every shorter one; 0 if the shortest fails.
+
+    The effective context of Position Interpolation (arXiv 2306.15595) and YaRN (2309.00071).
+
+    Args:
+        values: Length [tokens] and accuracy or score, in any order.
+        wanted: The least that counts.
+    """
+    best = 0
+    for length, value in sorted(values):
+        if value < wanted:
+            break
+        best = length
+    return best
+
+
 def uses_length(lengths: Sequence[PasskeyLength], min_accuracy: float) -> int | None:
     """Returns the longest length with at least ``min_accuracy`` at it and at every shorter one.
 
@@ -46,12 +60,7 @@ def uses_length(lengths: Sequence[PasskeyLength], min_accuracy: float) -> int | 
     """
     if not lengths or any(entry.trials < MIN_TRIALS for entry in lengths):
         return None
-    best = 0
-    for entry in sorted(lengths, key=lambda entry: entry.length):
-        if entry.accuracy < min_accuracy:
-            break
-        best = entry.length
-    return best
+    return reached(((entry.length, entry.accuracy) for entry in lengths), min_accuracy)
 
 
 def short_delta(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ropectl.data.trials import Trial
 from ropectl.errors import MeasurementError
 from ropectl.evaluate.progress import Progress, no_progress
+from ropectl.evaluate.reach import reached
 from ropectl.evaluate.statistics import bootstrap_upper, wilson_interval
 from ropectl.evaluate.walk import TrialScore, walk
 from ropectl.hf.patch import apply_rope
@@ -145,19 +146,16 @@ def used_length(entries: Iterable[tuple[int, float, int]], used_score: float) ->
     """Returns the longest length with at least ``used_score`` at it and at every shorter one.
 
     Args:
-        entries: Length [tokens], score and trials of each, ascending.
+        entries: Length [tokens], score and trials of each.
         used_score: In (0, 1].
 
     Returns:
         Tokens; 0 if the shortest fails already, None if a length has fewer than 20 trials.
     """
-    best, holds = 0, True
-    for length, score, trials in entries:
-        if trials < MIN_TRIALS:
-            return None
-        holds = holds and score >= used_score
-        best = length if holds else best
-    return best
+    known = list(entries)
+    if any(trials < MIN_TRIALS for _, _, trials in known):
+        return None
+    return reached(((length, score) for length, score, _ in known), used_score)
 
 
 def score_interval(scores: Sequence[float], is_share: bool) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ropectl.data.chat import chat_frame
+from ropectl.data.chat import chat_frame, check_bos
 from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import DEFAULT_TEXT
@@ -47,11 +47,8 @@ class _Request:
             raise ConfigError(
                 "--text is used by none of these tasks: they make their own text.", "One that uses it: --task needle"
             )
-        if config.chat and config.bos != "auto":
-            raise ConfigError(
-                f"bos = {config.bos!r} is not possible with --chat: the chat template decides about the first token.",
-                "Leave out --bos.",
-            )
+        if config.chat:
+            check_bos(config.bos)
         setup = Setup.of(config)
         method, lengths, notes = method_and_lengths(setup, config.method, config.lengths)
         tokenizer = setup.tokenizer

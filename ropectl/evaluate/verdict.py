@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ropectl.evaluate.config import MODELS_TOLERANCE
 from ropectl.evaluate.protocols.protocol import Request
 from ropectl.evaluate.reach import models_length, short_delta
-from ropectl.records import FEW_DOCUMENTS, PerplexityPoint
+from ropectl.records import FEW_DOCUMENTS, NO_CHANGE, PerplexityPoint
 from ropectl.rope.methods.none import NoScaling
-
-#: Loss that still counts as modelled [nats a token].
-DEFAULT_TOLERANCE = 0.02
 
 
 def perplexity_verdict(
@@ -31,7 +29,7 @@ def perplexity_verdict(
         tolerance: Accepted rise of the loss; None for the default [nats a token].
     """
     trained = request.trained_length
-    tolerance = DEFAULT_TOLERANCE if tolerance is None else tolerance
+    tolerance = MODELS_TOLERANCE if tolerance is None else tolerance
     sentences = []
     models = None
     if protocol == "tail":
@@ -43,7 +41,7 @@ def perplexity_verdict(
             sentences.append(_models_sentence(models, trained, tolerance, baseline.num_documents))
     delta = short_delta(points, unscaled, trained)
     if delta is not None:
-        change = f"{delta:+.1%}" if abs(delta) >= 5e-4 else "no change"
+        change = f"{delta:+.1%}" if abs(delta) >= NO_CHANGE else "no change"
         sentences.append(
             f"Perplexity up to the trained length ({trained} tokens) against the unscaled model: {change} at worst."
         )

@@ -1,7 +1,7 @@
 """Room for keys and values made once, where transformers would make ever larger tensors piece by piece.
 
 Concatenation copies everything at every piece, and the holes that its smaller tensors leave behind cannot hold the
-larger ones: at 8192 tokens of a 135M model that was more than half as much memory again as the cache itself.
+larger ones; ``scripts/bench/compare.py`` measures what that takes.
 """
 
 from __future__ import annotations

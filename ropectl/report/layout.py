@@ -9,6 +9,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from ropectl.lengths import format_length
+
 #: Length columns a table holds at 80 columns beside the method and the last columns.
 LENGTHS_PER_TABLE = 6
 
@@ -19,9 +21,14 @@ NOT_AVAILABLE = "n/a"
 BEYOND_MARK = "*"
 
 
-def column_groups(columns: Sequence[Any]) -> list[Sequence[Any]]:
-    """Returns columns in groups that fit a table each."""
-    return [columns[start : start + LENGTHS_PER_TABLE] for start in range(0, len(columns), LENGTHS_PER_TABLE)]
+def column_groups(columns: Sequence[Any], size: int = LENGTHS_PER_TABLE) -> list[Sequence[Any]]:
+    """Returns columns in groups of ``size`` that fit a table each."""
+    return [columns[start : start + size] for start in range(0, len(columns), size)]
+
+
+def length_column(length: int, trained: int) -> str:
+    """Returns the head of a length's column; the trained length is marked."""
+    return f"{format_length(length)} (L)" if length == trained else format_length(length)
 
 
 def table_of(title: str, columns: Sequence[str], first: str = "method") -> Table:

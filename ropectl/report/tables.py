@@ -9,13 +9,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ropectl.lengths import format_length
-from ropectl.records import FEW_DOCUMENTS, MIN_TRIALS
-from ropectl.report.layout import BEYOND_MARK, NOT_AVAILABLE, beyond_legend, column_groups, table_of
+from ropectl.records import FEW_DOCUMENTS, MIN_TRIALS, NO_CHANGE
+from ropectl.report.layout import BEYOND_MARK, NOT_AVAILABLE, beyond_legend, column_groups, length_column, table_of
 from ropectl.rope.method import short_spec
-
-#: Relative changes below this are shown as none.
-SMALLEST_SHOWN_CHANGE = 5e-4
 
 #: Behind the name of a method that was trained.
 TUNED = ", tuned"
@@ -100,10 +96,6 @@ def comparison_tables(record: Mapping[str, Any]) -> list[Table | Text]:
     return parts
 
 
-def _length_column(length: int, trained: int) -> str:
-    return f"{format_length(length)} (L)" if length == trained else format_length(length)
-
-
 def _best(values: Sequence[float | None], smallest: bool) -> float | None:
     known = [value for value in values if value is not None and math.isfinite(value)]
     return (min(known) if smallest else max(known)) if known else None
@@ -112,7 +104,7 @@ def _best(values: Sequence[float | None], smallest: bool) -> float | None:
 def _perplexity_table(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], lengths: Sequence[int], trained: int, with_delta: bool
 ) -> Table:
-    columns = [_length_column(length, trained) for length in lengths]
+    columns = [length_column(length, trained) for length in lengths]
     table = table_of("Perplexity by context (L: trained)", columns + (["worst up to L"] if with_delta else []))
     best = {
         n: _best([_value(row["perplexity"], n, "context_length", "perplexity") for row in rows], smallest=True)
@@ -133,7 +125,7 @@ def _perplexity_table(
 
 def _bits_table(rows: Sequence[Mapping[str, Any]], names: Sequence[str], lengths: Sequence[int], trained: int) -> Table:
     """For models that read the text in different tokens."""
-    table = table_of("Bits per byte by context", [_length_column(length, trained) for length in lengths])
+    table = table_of("Bits per byte by context", [length_column(length, trained) for length in lengths])
     for name, row in zip(names, rows, strict=True):
         values = [_value(row["perplexity"], length, "context_length", "bits_per_byte") for length in lengths]
         table.add_row(name, *(NOT_AVAILABLE if value is None else f"{value:.3f}" for value in values))
@@ -143,7 +135,7 @@ def _bits_table(rows: Sequence[Mapping[str, Any]], names: Sequence[str], lengths
 def _delta(value: float | None) -> Text:
     if value is None:
         return Text(NOT_AVAILABLE)
-    if abs(value) < SMALLEST_SHOWN_CHANGE:
+    if abs(value) < NO_CHANGE:
         value = 0.0  # a rounding difference between passes has no sign
     return Text(f"{value:+.1%}", style="red" if value > 0.005 else "")
 
@@ -152,7 +144,7 @@ def _passkey_table(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], lengths: Sequence[int], trained: int
 ) -> Table:
     trials = next(entry["trials"] for row in rows for entry in row["passkey"])
-    table = table_of(f"Passkeys, of {trials} a length", [_length_column(length, trained) for length in lengths])
+    table = table_of(f"Passkeys, of {trials} a length", [length_column(length, trained) for length in lengths])
     best = {n: _best([_value(row["passkey"], n, "length", "correct") for row in rows], smallest=False) for n in lengths}
     for name, row in zip(names, rows, strict=True):
         cells = []

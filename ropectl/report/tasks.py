@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ropectl.lengths import format_length
 from ropectl.records import MIN_TRIALS
-from ropectl.report.layout import BEYOND_MARK, NOT_AVAILABLE, beyond_legend, table_of
+from ropectl.report.layout import BEYOND_MARK, NOT_AVAILABLE, beyond_legend, column_groups, length_column, table_of
 
 #: Length columns that fit 80 columns beside the task's name, each with its interval.
 LENGTHS_PER_TABLE = 4
@@ -34,8 +34,8 @@ def tasks_parts(record: Mapping[str, Any]) -> list[Table | Text]:
     tasks, averages = record["tasks"], record["average"]
     trained = record["geometry"]["original_max_position_embeddings"]
     parts: list[Table | Text] = []
-    for group in _groups(range(len(averages)), LENGTHS_PER_TABLE):
-        columns = [_length_name(averages[index]["length"], trained) for index in group]
+    for group in column_groups(range(len(averages)), LENGTHS_PER_TABLE):
+        columns = [length_column(averages[index]["length"], trained) for index in group]
         table = _table("Score in %, 95 % interval (L: trained)", columns, "task")
         for result in tasks:
             table.add_row(result["task"], *(_score(result["lengths"][index]) for index in group))
@@ -75,7 +75,7 @@ def _uses(uses: int | None) -> str:
 
 def _depth_tables(result: Mapping[str, Any]) -> Iterator[Table]:
     depths = sorted({cell["depth"] for entry in result["lengths"] for cell in entry["depths"]})
-    for group in _groups(depths, DEPTHS_PER_TABLE):
+    for group in column_groups(depths, DEPTHS_PER_TABLE):
         title = f"{result['task']}: score in % by depth"
         table = _table(title, [f"{depth:.0%}" for depth in group], "length")
         for entry in result["lengths"]:
@@ -150,14 +150,6 @@ def _score(entry: Mapping[str, Any]) -> str:
 
 def _percent(entry: Mapping[str, Any]) -> str:
     return f"{100 * entry['score']:.0f}{BEYOND_MARK if entry['beyond_capacity'] else ''}"
-
-
-def _length_name(length: int, trained: int) -> str:
-    return f"{format_length(length)} (L)" if length == trained else format_length(length)
-
-
-def _groups(columns: Sequence[Any], size: int) -> list[Sequence[Any]]:
-    return [columns[start : start + size] for start in range(0, len(columns), size)]
 
 
 def _table(title: str, columns: Sequence[str], first: str) -> Table:

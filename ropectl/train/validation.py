@@ -47,7 +47,7 @@ class Validation:
         """Tokens that go through the model each time, about."""
         from ropectl.evaluate.passkey_plan import count_tokens, plan_passkey
 
-        trees = plan_passkey(self.method, self.builder, self.passkey_lengths, DEPTHS, self.trials)
+        trees = plan_passkey(self.method, self.builder, self.passkey_lengths, DEPTHS)
         prompts = count_tokens(self.builder, trees, self.trials)
         return len(self.documents.documents) * max(self.lengths) + prompts
 

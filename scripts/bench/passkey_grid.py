@@ -138,10 +138,10 @@ def main() -> None:
     builder = PasskeyPromptBuilder(setup.tokenizer, setup.bos_token_id)
     print(f"{options.model}, {method}, {torch.get_num_threads()} threads")
     lengths = parse_lengths([options.lengths])
-    compare("depths", setup, method, builder, plan_passkey(method, builder, lengths, DEPTHS, options.trials), options)
+    compare("depths", setup, method, builder, plan_passkey(method, builder, lengths, DEPTHS), options)
     lengths = parse_lengths([options.position_lengths])
     positions = default_positions(lengths)
-    trees = plan_positions(method, builder, lengths, positions, options.trials)
+    trees = plan_positions(method, builder, lengths, positions)
     compare("positions", setup, method, builder, trees, options)
 
 

@@ -92,3 +92,9 @@ def test_a_pick_that_ends_before_the_target_keeps_no_limit_there() -> None:
     """What no method reaches is not passed over: a script must not take it for a success."""
     found = unmet_gates(record([row("pi:factor=4")], PICK, target_length=2048, min_accuracy=0.5, fail_above=50.0))
     assert len(found) == 2 and all("2048" in message for message in found)
+
+
+def test_a_price_that_was_not_judged_keeps_no_limit() -> None:
+    unjudged = {**row("pi:factor=4"), "short_delta": None}
+    assert len(unmet_gates(record([unjudged], PICK, max_short_regression=0.1))) == 1
+    assert not unmet_gates(record([unjudged], PICK, min_accuracy=0.1))

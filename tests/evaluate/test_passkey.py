@@ -11,13 +11,12 @@ from transformers import LlamaForCausalLM
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.evaluate import passkey
 from ropectl.evaluate.config import ModelConfig
-from ropectl.evaluate.passkey import by_length, k_max, measure_passkey, measure_tree, measure_trees
+from ropectl.evaluate.passkey import by_length, measure_passkey, measure_trees
 from ropectl.evaluate.passkey_plan import count_tokens, default_positions, plan_passkey, plan_positions
 from ropectl.evaluate.pieces import Pieces
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.walk import TrialScore
 from ropectl.hf.patch import apply_rope
-from ropectl.records import PasskeyLength
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from tests.evaluate.naive import answer, continuation, counted
@@ -94,18 +93,18 @@ def test_trees_together_or_apart(model: LlamaForCausalLM, geometry: RopeGeometry
     Pieces.of(model)
     for spec in ("pi:factor=4", "dynamic-ntk"):
         method = parse_method(spec)
-        trees = plan_passkey(method, builder, lengths, DEPTHS, 3)
+        trees = plan_passkey(method, builder, lengths, DEPTHS)
         frozen = method.depends_on_seq_len
         assert all({length for length, _ in tree.points} == {tree.seq_len} for tree in trees if frozen)
         assert all(tree.seq_len is None for tree in trees if not frozen)
         apart = []
         for tree in trees:
             with counted(model) as tokens:
-                apart += measure_tree(model, method, geometry, builder, tree, 3)
-            assert sum(tokens) == tree.num_tokens
+                apart += measure_trees(model, method, geometry, builder, [tree], 3)
+            assert sum(tokens) == count_tokens(builder, [tree], 3)
         with counted(model) as tokens:
             together = measure_trees(model, method, geometry, builder, trees, 3)
-        assert sum(tokens) == count_tokens(builder, trees, 3) < sum(tree.num_tokens for tree in trees)
+        assert sum(tokens) == count_tokens(builder, trees, 3) < sum(count_tokens(builder, [t], 3) for t in trees)
         for ours, theirs in zip(together, apart, strict=True):
             assert ours.answer_logprob == pytest.approx(theirs.answer_logprob, abs=WALK)
             assert (ours.length, ours.depth, ours.correct) == (theirs.length, theirs.depth, theirs.correct)
@@ -116,7 +115,7 @@ def test_position_grid(model: LlamaForCausalLM, geometry: RopeGeometry, tokenize
     builder, lengths = PasskeyPromptBuilder(tokenizer, 0), [128, 256, 512]
     positions = default_positions(lengths)
     assert positions == [0, 64, 128, 256]
-    trees = plan_positions(parse_method("none"), builder, lengths, positions, 2)
+    trees = plan_positions(parse_method("none"), builder, lengths, positions)
     head = builder.needle_position(128, 0.0)
     assert [tree.position for tree in trees] == [head, 64, 128, 256]
     assert [[length for length, _ in tree.points] for tree in trees] == [lengths, lengths, [256, 512], [512]]
@@ -225,20 +224,3 @@ def test_the_walk_generates_what_the_model_would(trained: Setup) -> None:
     for prompt, score in zip(prompts, scores, strict=True):
         assert score.generated == continuation(trained.model, prompt.input_ids, 8)
         assert builder.text(score.generated).strip().startswith(prompt.key)
-
-
-@pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        ([25, 20, 6, 5], (4096, 1024)),
-        ([25, 25, 25, 25], (4096, 4096)),
-        ([4, 25, 25, 25], (0, 0)),
-        ([25, 4, 25, 25], (512, 512)),
-    ],
-)
-def test_k_max(found: list[int], expected: tuple[int, int]) -> None:
-    """The longest length that is good enough, with every shorter one."""
-    lengths = [
-        PasskeyLength(512 * 2**i, correct, 25, correct / 25, 0.0, 1.0, -1.0, []) for i, correct in enumerate(found)
-    ]
-    assert (k_max(lengths[::-1], 0.2), k_max(lengths, 0.8)) == expected

@@ -11,9 +11,10 @@ from transformers import LlamaForCausalLM
 
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import MeasurementError
-from ropectl.evaluate.perplexity import measure_perplexity, measure_tail, tokens_to_run
+from ropectl.evaluate.perplexity import measure_perplexity, measure_tail
+from ropectl.evaluate.protocols import find_protocol
 from ropectl.evaluate.protocols.prefix import passes
-from ropectl.evaluate.protocols.protocol import Request
+from ropectl.evaluate.protocols.protocol import Request, tokens_of
 from ropectl.hf.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
@@ -134,8 +135,10 @@ def test_passes_are_as_few_as_exactness_allows(geometry: RopeGeometry, documents
     assert planned("dynamic-ntk", [64, 256, 128]) == [(64, (64,)), (128, (128,)), (256, (256,))]
     assert planned("none", [64, 4096]) == [(64, (64,))] and planned("none", [4096]) == []
     for method, tokens in (("none", 5 * 256), ("dynamic-ntk", 5 * (64 + 256))):
-        assert tokens_to_run("prefix", parse_method(method), [64, 256, 4096], documents) == tokens
-    assert tokens_to_run("tail", parse_method("none"), [64, 256, 4096], documents) == 5 * (64 + 256)
+        request = Request(parse_method(method), geometry, documents, [64, 256, 4096])
+        assert tokens_of(passes(request), documents) == tokens
+    request = Request(parse_method("none"), geometry, documents, [64, 256, 4096])
+    assert tokens_of(find_protocol("tail").passes(request), documents) == 5 * (64 + 256)
 
 
 def test_lengths_without_documents_are_not_available(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ropectl.evaluate.reach import models_length, pick_method, short_delta, uses_length
+from ropectl.evaluate.reach import models_length, pick_method, reached, short_delta, uses_length
 from ropectl.evaluate.statistics import bootstrap_upper, wilson_interval
 from ropectl.records import MethodRow, PasskeyLength, PerplexityPoint, Reach, TrainingSummary
 
@@ -99,3 +99,18 @@ def test_pick_follows_the_rule() -> None:
     assert pick is not None and pick.training is None
     failed = pick_method([row("a", 4096, 4096, 0.0, errors=["x"]), row("b", 512, 512, 0.0)])
     assert failed is not None and failed.method == "b"
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([25, 20, 6, 5], (4096, 1024)),
+        ([25, 25, 25, 25], (4096, 4096)),
+        ([4, 25, 25, 25], (0, 0)),
+        ([25, 4, 25, 25], (512, 512)),
+    ],
+)
+def test_reached_needs_every_shorter_length(found: list[int], expected: tuple[int, int]) -> None:
+    """k_max at 20 and 80 %."""
+    values = [(512 * 2**i, correct / 25) for i, correct in enumerate(found)]
+    assert (reached(values[::-1], 0.2), reached(values, 0.8)) == expected
