@@ -29,13 +29,32 @@ def run_ranks(
     Raises:
         AssertionError: If one of them is late or does not exit with 0; the message holds the end of all outputs.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        logs = [Path(folder) / f"rank{rank}.log" for rank in range(num_ranks)]
-        codes = _run(arguments, logs, timeout, {**_environment(num_ranks), **(env or {})})
-        outputs = [log.read_text(errors="replace") for log in logs]
+    codes, outputs = run_ranks_that_may_fail(arguments, num_ranks, timeout, env)
     ends = "\n".join(f"--- rank {rank}, exit code {codes[rank]}\n{outputs[rank][-2000:]}" for rank in range(num_ranks))
     assert codes == [0] * num_ranks, ends
     return outputs
+
+
+def run_ranks_that_may_fail(
+    arguments: Sequence[str | Path],
+    num_ranks: int,
+    timeout: float = 300,
+    env: Mapping[str, str] | None = None,
+    patience: float = 5,
+) -> tuple[list[int], list[str]]:
+    """Runs ranks as :func:`run_ranks` does, and returns the exit code and the output of each.
+
+    Args:
+        arguments: What follows ``python``.
+        num_ranks: How many processes.
+        timeout: When all of them are killed [s].
+        env: More environment variables.
+        patience: How long the others may go on after one has failed [s].
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        logs = [Path(folder) / f"rank{rank}.log" for rank in range(num_ranks)]
+        codes = _run(arguments, logs, timeout, {**_environment(num_ranks), **(env or {})}, patience)
+        return codes, [log.read_text(errors="replace") for log in logs]
 
 
 def _environment(num_ranks: int) -> dict[str, str]:
@@ -55,7 +74,9 @@ def _environment(num_ranks: int) -> dict[str, str]:
     }
 
 
-def _run(arguments: Sequence[str | Path], logs: Sequence[Path], timeout: float, env: Mapping[str, str]) -> list[int]:
+def _run(
+    arguments: Sequence[str | Path], logs: Sequence[Path], timeout: float, env: Mapping[str, str], patience: float
+) -> list[int]:
     processes: list[subprocess.Popen[bytes]] = []
     try:
         for rank, log in enumerate(logs):
@@ -70,7 +91,7 @@ def _run(arguments: Sequence[str | Path], logs: Sequence[Path], timeout: float, 
                         start_new_session=True,
                     )
                 )
-        return _wait(processes, timeout)
+        return _wait(processes, timeout, patience)
     finally:
         for process in processes:
             if process.poll() is None:
@@ -78,14 +99,14 @@ def _run(arguments: Sequence[str | Path], logs: Sequence[Path], timeout: float, 
                 process.wait()
 
 
-def _wait(processes: Sequence[subprocess.Popen[bytes]], timeout: float) -> list[int]:
-    """Exit codes; -9 for those that did not end in time, or within seconds of the failure of another."""
+def _wait(processes: Sequence[subprocess.Popen[bytes]], timeout: float, patience: float) -> list[int]:
+    """Exit codes; -9 for those that did not end in time, or within ``patience`` seconds of the failure of another."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         codes = [process.poll() for process in processes]
         if None not in codes:
             break
         if any(codes):  # the others wait for it
-            end = min(end, time.monotonic() + 5)
+            end, patience = min(end, time.monotonic() + patience), timeout
         time.sleep(0.05)
     return [-9 if code is None else code for code in (process.poll() for process in processes)]

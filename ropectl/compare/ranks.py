@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from ropectl.errors import MeasurementError
+
 T = TypeVar("T")
 
 #: How long the first to finish waits for the last.
@@ -72,13 +74,24 @@ class Ranks:
         return values[0]
 
     def gather(self, own: Sequence[T]) -> list[T]:
-        """Returns what all processes hold, by rank; waits for the last."""
+        """Returns what all processes hold, by rank; waits for the last.
+
+        Raises:
+            MeasurementError: If one of them has ended.
+        """
         if self.count == 1:
             return list(own)
         from accelerate.utils import gather_object
 
         self._connect()
-        return list(gather_object(list(own)))
+        try:
+            return list(gather_object(list(own)))
+        except RuntimeError as error:  # what gloo and NCCL raise when a peer has gone
+            raise MeasurementError(
+                f"Process {self.rank} of {self.count} has measured its cells, but another one ended before its own were "
+                f"done ({str(error).splitlines()[0]}).",
+                "Finished records are kept. To measure what is missing, type the same command again.",
+            ) from error
 
     def end(self) -> None:
         """Parts from the others, if they ever met."""

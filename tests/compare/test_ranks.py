@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.compare.ranks import Ranks
-from tests.distributed import ROOT, run_ranks
+from tests.distributed import ROOT, run_ranks, run_ranks_that_may_fail
 
 from .test_compare import without_times
 
@@ -64,6 +64,43 @@ def test_two_ranks_equal_one(checkpoint: Callable[..., Path], tmp_path: Path) ->
     before = {path: path.stat().st_mtime_ns for path in (shared / "cells").iterdir()}
     run_ranks(arguments(folder, shared), 2)
     assert {path: path.stat().st_mtime_ns for path in (shared / "cells").iterdir()} == before
+
+
+#: Runs ropectl in the way of ``python -m``, but rank 1 is gone, as if killed, when its second cell begins.
+LOST_RANK = """
+import os, runpy, signal, sys
+from ropectl.compare.cells import Cell
+measured, begun = Cell.outcome, []
+
+def outcome(cell, *arguments):
+    begun.append(cell)
+    if os.environ["RANK"] == "1" and len(begun) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return measured(cell, *arguments)
+
+Cell.outcome = outcome
+runpy.run_module("ropectl", run_name="__main__")
+"""
+
+
+def test_a_lost_rank_loses_its_cell_only(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    """G01: the other one finishes its cells and says what happened; the same command measures the rest alone."""
+    folder, alone, shared = checkpoint(), tmp_path / "alone", tmp_path / "shared"
+    run_ranks(arguments(folder, alone), 1)
+    whole = records(alone)
+    script = tmp_path / "lost_rank.py"
+    script.write_text(LOST_RANK)
+    codes, outputs = run_ranks_that_may_fail([script, *arguments(folder, shared)[2:]], 2, patience=120)
+    assert codes == [1, -signal.SIGKILL], outputs
+    assert "another one ended before its own were done" in outputs[0] and "type the same command again" in outputs[0]
+    kept = records(shared)
+    own = -(-len(whole) // 2)  # costs differ, so a share may have one cell more or less than half
+    assert own - 1 <= len(kept) - 1 <= own + 1, "all of rank 0 and one of rank 1"
+    assert kept == {name: whole[name] for name in kept}
+    before = {path: path.stat().st_mtime_ns for path in (shared / "cells").iterdir()}
+    run_ranks(arguments(folder, shared), 1)
+    assert records(shared) == whole
+    assert before == {path: path.stat().st_mtime_ns for path in before}, "what was kept is not measured again"
 
 
 def killed_and_finished(folder: Path, place: Path, num_kills: int, rng: random.Random) -> None:
