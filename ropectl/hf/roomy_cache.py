@@ -1,7 +1,8 @@
 """Room for keys and values made once, where transformers would make ever larger tensors piece by piece.
 
 Concatenation copies everything at every piece, and the holes that its smaller tensors leave behind cannot hold the
-larger ones; ``scripts/bench/compare.py`` measures what that takes.
+larger ones; ``scripts/bench/compare.py`` measures what that takes. What attention itself makes of the keys at every piece
+grows all the same: see :mod:`ropectl.hf.allocator`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicLayer
+
+from ropectl.hf.allocator import map_large_blocks
 
 
 class RoomyLayer(DynamicLayer):  # type: ignore[misc]
@@ -54,6 +57,7 @@ def make_room(cache: Any, length: int) -> None:
         cache: A cache that holds something, and shares its tensors with no other.
         length: Most tokens that it will hold.
     """
+    map_large_blocks()
     for layer in getattr(cache, "layers", ()):
         if type(layer) is DynamicLayer and layer.is_initialized:
             layer.__class__ = RoomyLayer

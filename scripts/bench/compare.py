@@ -27,6 +27,7 @@ from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.evaluate import token_loss
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.perplexity import measure_perplexity
+from ropectl.hf import roomy_cache
 from ropectl.hf.geometry import describe_rope
 from ropectl.rope.registry import parse_method
 
@@ -102,33 +103,37 @@ def peak_memory(length: int, chunk: int | None) -> dict[str, Any]:
     )  # what torch sets up once
     Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak begins anew
     before = status_mib("VmRSS")
+    began = time.perf_counter()
     [point] = measure_perplexity(
         model, parse_method("yarn:factor=2"), describe_rope(model.config.to_dict()).geometry, documents, [length],
         prefill_chunk=chunk,
     )  # fmt: skip
+    seconds = time.perf_counter() - began
     peak = status_mib("VmHWM")
     config = model.config
     width = config.num_key_value_heads * config.head_dim
     cache = 2 * config.num_hidden_layers * width * length * 4 / 2**20 if chunk else 0.0
-    return {"above_weights": peak - before, "cache": cache, "nll": point.nll_sum / point.num_tokens}
+    return {"above_weights": peak - before, "cache": cache, "nll": point.nll_sum / point.num_tokens, "seconds": seconds}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--length", type=int, default=16_384)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--part", choices=["time", "whole", "chunks", "concatenated"], help=argparse.SUPPRESS)
+    parser.add_argument("--part", choices=["time", "whole", "chunks", "heap", "concatenated"], help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.part:
         if arguments.part == "concatenated":  # as transformers itself grows a cache
             token_loss.make_room = lambda cache, length: None
+        if arguments.part == "heap":  # large blocks as the C library places them
+            roomy_cache.map_large_blocks = lambda: False
         chunk = None if arguments.part == "whole" else CHUNK
         found = time_share() if arguments.part == "time" else peak_memory(arguments.length, chunk)
         print(json.dumps(found))
         return
     results = {}
-    for part in ("time", "whole", "chunks", "concatenated"):
+    for part in ("time", "whole", "chunks", "heap", "concatenated"):
         command = [
             sys.executable,
             __file__,
@@ -145,13 +150,22 @@ def main() -> None:
     share = results["time"]["inside"] / results["time"]["total"]
     print(f"time: {share:.1%} of {results['time']['total']:.1f} s inside forward passes")
     whole = results["whole"]
-    print(f"memory, {arguments.length} tokens in one pass: {whole['above_weights']:.0f} MiB above the weights")
-    for part, how in (("chunks", "with room"), ("concatenated", "concatenated")):
+    print(
+        f"memory, {arguments.length} tokens in one pass: {whole['above_weights']:.0f} MiB above the weights "
+        f"({whole['seconds']:.0f} s)"
+    )
+    ways = (
+        ("chunks", "as ropectl runs them"),
+        ("heap", "large blocks in the heap"),
+        ("concatenated", "and a cache that concatenates"),
+    )
+    for part, how in ways:
         found = results[part]
         assert abs(whole["nll"] - found["nll"]) < 1e-4 * whole["nll"], "all ways give the same loss"
         print(
-            f"memory, {arguments.length} tokens in chunks of {CHUNK}, cache {how}: "
-            f"{found['above_weights'] - found['cache']:.0f} MiB above weights and cache (cache {found['cache']:.0f} MiB)"
+            f"memory, {arguments.length} tokens in chunks of {CHUNK}, {how}: "
+            f"{found['above_weights'] - found['cache']:.0f} MiB above weights and cache of {found['cache']:.0f} MiB "
+            f"({found['seconds']:.0f} s)"
         )
 
 
