@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ropectl.lengths import format_length
 from ropectl.report.figures.output import house_style
-from ropectl.report.figures.style import TRAINED_COLOUR, Look, Size, shorten
+from ropectl.report.figures.style import SMALL, TRAINED_COLOUR, Look, Size, fitted, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-#: Longest names [characters] of which so many stand side by side in a column's legend.
-COLUMNS = {3: 11, 2: 21}
+#: Widest names [inch] of which so many stand side by side in a column's legend.
+COLUMNS = {3: 0.62, 2: 1.16}
 
 
 class Draw(Protocol):
@@ -57,7 +57,8 @@ def drawing(name: str, title: str, caption: str, paint: Callable[[Canvas], None]
             figure.set_label(title)
             paint(Canvas(figure, size))
             figure.align_ylabels()
-            figure.draw_without_rendering()
+            for _ in range(2):  # ticks change with the size of their panel, and the panel with the width of its ticks
+                figure.draw_without_rendering()
             figure.set_layout_engine("none")
         return figure
 
@@ -95,8 +96,9 @@ class Canvas:
             entries: Name and line of each.
             title: Above them.
         """
-        names = [shorten(name, self.size.label) for name, _ in entries]
-        longest = max(map(len, names), default=0)
+        points = SMALL * self.size.font
+        names = [fitted(name, points, self.size.label) for name, _ in entries]
+        longest = max((text_width(name, points) for name in names), default=0.0)
         columns = 1
         if self.is_narrow:
             columns = next((n for n, width in COLUMNS.items() if longest <= width and n <= len(names)), 1)

@@ -55,8 +55,8 @@ def _localise(element: ET.Element, prefix: str) -> None:
         key = key.rpartition("}")[2]
         if key == "id":
             value = prefix + value
-        elif key == "href":
-            value = value.replace("#", f"#{prefix}", 1)
+        elif key == "href" and value.startswith("#"):
+            value = f"#{prefix}{value[1:]}"
         else:
             value = re.sub(r"url\(#", f"url(#{prefix}", value)
         element.set(key, value)

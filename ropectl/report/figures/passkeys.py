@@ -15,7 +15,7 @@ from ropectl.report.figures.curves import (
     subject_looks,
 )
 from ropectl.report.figures.drawing import Canvas, Drawing, drawing, name_axes, share_axis
-from ropectl.report.figures.style import HEAT_COLOURS, NOT_MEASURED, shorten
+from ropectl.report.figures.style import HEAT_COLOURS, NOT_MEASURED, fitted, shorten
 from ropectl.report.figures.subjects import Cell, Evidence, Subject
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ LIGHT = 0.55
 BAR_HEIGHT = 4.5
 
 _PLACES = {
-    "depth": ("depth of the needle", "how deep in the prompt it stands (0 % is the beginning)"),
-    "position": ("position of the needle", "the token at which it begins"),
+    "depth": ("needle depth [%]", "how deep in the prompt it stands (0 % is the beginning)"),
+    "position": ("needle at [token]", "the token at which it begins"),
 }
 
 
@@ -92,7 +92,7 @@ def _painter(subjects: Sequence[Subject], grid: str, trained: int | None) -> Any
         cell_width = (space / per_row - em) / len(lengths)
         cell_height = CELL_HEIGHT * em * min(1.0, MOST_TALL / len(places))
         has_numbers = cell_width >= 0.9 * NUMBER_WIDTH * em and cell_height >= 1.1 * em
-        height = rows * (max(len(places) * cell_height, 4 * em) + 2.4 * em) + 2.5 * em + BAR_HEIGHT * em
+        height = rows * (max(len(places) * cell_height, 6 * em) + 2.4 * em) + 2.5 * em + BAR_HEIGHT * em
         canvas.figure.set_size_inches(canvas.size.width, height)
         grid_axes = canvas.figure.subplots(rows, per_row, sharex=True, sharey=True, squeeze=False)
         used = list(grid_axes.flat)[: len(subjects)]
@@ -103,7 +103,7 @@ def _painter(subjects: Sequence[Subject], grid: str, trained: int | None) -> Any
             if 0 < within < len(lengths):
                 axes.axvline(within - 0.5, color="black", linewidth=1.6)
                 axes.axvline(within - 0.5, color="white", linewidth=0.6, linestyle=(0, (3, 2)))
-            name_axes(axes, title=shorten(subject.name, max(8, int((space / per_row) / (0.62 * em)))))
+            name_axes(axes, title=fitted(subject.name, canvas.size.font, space / per_row - 0.5 * em))
         for axes in list(grid_axes.flat)[len(subjects) :]:
             axes.set_visible(False)
         for column in range(per_row):  # a column that ends early is labelled where it ends
@@ -111,18 +111,18 @@ def _painter(subjects: Sequence[Subject], grid: str, trained: int | None) -> Any
             grid_axes[last, column].tick_params(labelbottom=True)
         _ticks(used[0], lengths, places, grid, trained, cell_width / em, cell_height / em)
         canvas.figure.supxlabel("prompt length [tokens]", fontsize=canvas.size.font)
-        canvas.figure.supylabel(
-            _PLACES[grid][0] + (" [%]" if grid == "depth" else " [token]"), fontsize=canvas.size.font
-        )
+        canvas.figure.supylabel(_PLACES[grid][0], fontsize=canvas.size.font)
         bar = canvas.figure.colorbar(image, ax=used, location="top", aspect=40, fraction=0.05, pad=0.02)
         bar.set_label("passkeys found [%]")
         bar.set_ticks([0, 25, 50, 75, 100])
         bar.outline.set_visible(False)
+        bar.solids.set(rasterized=False, edgecolor="face")
 
     return paint
 
 
 def _map(axes: Axes, cells: Sequence[Cell], lengths: Sequence[int], places: Sequence[float], numbers: bool) -> Any:
+    import numpy as np
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 
@@ -131,7 +131,19 @@ def _map(axes: Axes, cells: Sequence[Cell], lengths: Sequence[int], places: Sequ
         values[places.index(cell.place)][lengths.index(cell.length)] = 100 * cell.share
     colours = colormaps[HEAT_COLOURS].with_extremes(bad=(1, 1, 1, 0))
     axes.add_patch(Rectangle((-0.5, -0.5), len(lengths), len(places), zorder=0, **NOT_MEASURED))
-    image = axes.imshow(values, cmap=colours, vmin=0, vmax=100, aspect="auto", interpolation="nearest", zorder=1)
+    # A mesh, not an image: an SVG of it has no bitmap inside, and its cells are sharp at any size.
+    edges = [[index - 0.5 for index in range(count + 1)] for count in (len(lengths), len(places))]
+    mesh = axes.pcolormesh(
+        *edges,
+        np.ma.masked_invalid(values),
+        cmap=colours,
+        vmin=0,
+        vmax=100,
+        edgecolors="white",
+        linewidth=0.3,
+        zorder=1,
+    )
+    axes.set_ylim(len(places) - 0.5, -0.5)
     axes.grid(False)
     axes.spines[:].set_visible(True)
     for row, line in enumerate(values if numbers else ()):
@@ -139,7 +151,7 @@ def _map(axes: Axes, cells: Sequence[Cell], lengths: Sequence[int], places: Sequ
             if value == value:
                 colour = "black" if value > 100 * LIGHT else "white"
                 axes.text(column, row, f"{value:.0f}", ha="center", va="center", color=colour, fontsize="small")
-    return image
+    return mesh
 
 
 def _ticks(
@@ -153,7 +165,7 @@ def _ticks(
 ) -> None:
     """Names columns and rows, as many as there is room for (sizes of a cell in parts of the font size)."""
     names = [format_length(length) for length in lengths]
-    step = max(1, -(-int(10 * 0.62 * (max(map(len, names)) + 1)) // max(1, int(10 * width))))
+    step = max(1, -(-int(10 * 0.58 * (max(map(len, names)) + 0.4)) // max(1, int(10 * width))))
     axes.set_xticks(range(0, len(lengths), step), names[::step])
     if trained in lengths[::step]:
         labels = [f"{name}\n= L" if length == trained else name for name, length in zip(names, lengths, strict=True)]

@@ -37,13 +37,17 @@ MAX_LABEL = 38
 _NUM_MARKERS = 8
 
 
+#: Size of ticks and legends as part of the font size.
+SMALL = 0.93
+
+
 class Size(Enum):
-    """How wide a figure is [inch], how large its text is [points], and how many characters fit a legend's line."""
+    """How wide a figure is [inch], how large its text is [points], and how wide a name in its legend may be [inch]."""
 
-    COLUMN = 3.3, 7.0, 46
-    PAGE = 6.8, 9.0, 30
+    COLUMN = 3.3, 7.0, 2.75
+    PAGE = 6.8, 9.0, 2.1
 
-    def __init__(self, width: float, font: float, label: int) -> None:
+    def __init__(self, width: float, font: float, label: float) -> None:
         self.width, self.font, self.label = width, font, label
 
     @property
@@ -53,8 +57,8 @@ class Size(Enum):
         return {
             "font.size": self.font,
             **dict.fromkeys(("axes.titlesize", "axes.labelsize"), self.font),
-            **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), self.font * 0.93),
-            "legend.title_fontsize": self.font * 0.93,
+            **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), self.font * SMALL),
+            "legend.title_fontsize": self.font * SMALL,
             **dict.fromkeys(
                 ("axes.linewidth", "xtick.major.width", "ytick.major.width", "grid.linewidth"), 0.5 * scale
             ),
@@ -127,6 +131,24 @@ def shorten(text: str, width: int = MAX_LABEL) -> str:
         return text
     tail = width // 3
     return f"{text[: width - tail - 1]}\u2026{text[-tail:]}"
+
+
+def text_width(text: str, points: float) -> float:
+    """Returns how wide a text is in the font of figures [inch]."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=points), ismath=False)
+    return float(width) / 72
+
+
+def fitted(text: str, points: float, width: float) -> str:
+    """Returns a text, shortened until it is at most ``width`` wide [inch] in a font of so many points."""
+    kept = min(len(text), 80)
+    text = shorten(text, kept)
+    while kept > 4 and text_width(shorten(text, kept), points) > width:
+        kept -= 1
+    return shorten(text, kept)
 
 
 def method_label(spec: str, seq_len: int | None = None) -> str:
