@@ -22,7 +22,6 @@ from ropectl.rope.registry import parse_method
 from tests.report.records_to_draw import (
     DEPTHS,
     GEOMETRY,
-    LENGTHS,
     comparison,
     every_record,
     metrics,
@@ -354,7 +353,3 @@ def test_no_torch_and_matplotlib_only_to_draw() -> None:
         "assert 'torch' not in sys.modules and 'transformers' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
-
-
-def test_lengths_are_those_of_the_records() -> None:
-    assert [entry["context_length"] for entry in comparison()["rows"][0]["perplexity"]] == LENGTHS

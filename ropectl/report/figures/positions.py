@@ -21,7 +21,10 @@ def position_drawings(evidence: Evidence) -> list[Drawing]:
     trained = shared_length(evidence.subjects)
 
     def paint(canvas: Canvas) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         (axes,) = canvas.panels([2.0])
+        axes.yaxis.set_major_locator(MaxNLocator(5))  # the same ticks whatever the layout: their width decides it
         styles = subject_looks(evidence.subjects)
         for index, (name, curve) in enumerate(curves.items()):
             look = styles[name]
