@@ -166,7 +166,7 @@ def _legends(record: Mapping[str, Any], parts: Sequence[Part], curves: str) -> I
     if not same_tokens:
         yield Sentence("Models read the text in different tokens: bits per byte compare them, perplexities do not.")
     if curves:
-        yield Sentence(curves)
+        yield Sentence(curves, is_of_drawing=True)
     if any(row["passkey"] and row["reach"]["uses"] is None and not row["errors"] for row in rows):
         trials = min(entry["trials"] for row in rows for entry in row["passkey"])
         yield Sentence(

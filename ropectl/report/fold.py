@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
-#: Places in a word behind which it may be broken: those of a method spec and of a path.
-_PIECES = re.compile(r"[^ ,:;/=_-]*[,:;/=_-]* *")
-_WORDS = re.compile(r"[^ ]* *")
+#: Where lines are broken: behind spaces; where a word is longer than a line, between the parts of a method spec or a path,
+#: then inside those, then anywhere.
+_BREAKS = tuple(map(re.compile, (r"[^ ]* *", r"[^,:;/ ]*[,:;/]* *", r"[^=_. -]*[=_.-]* *", r".")))
 
 
 def column_groups(first: int, widths: Sequence[int], width: int, gap: int = 2) -> list[list[int]]:
@@ -50,27 +50,28 @@ def spread(widths: Sequence[int], wanted: Sequence[int], spare: int) -> list[int
     return result
 
 
-def fold(text: str, width: int, indent: int = 0, words: bool = False) -> list[str]:
-    """Returns a text in lines no wider than this, broken at spaces or inside specs and paths, else anywhere.
-
-    Nothing is left out but spaces at the breaks.
+def fold(text: str, width: int, indent: int = 0) -> list[str]:
+    """Returns a text in lines no wider than this; nothing is left out but spaces at the breaks.
 
     Args:
         text: One line.
         width: Of a line, at least 1.
         indent: Spaces before all lines but the first, if there is room for them.
-        words: Whether only spaces are places to break, as in a sentence.
     """
     indent = indent if width > 3 * indent else 0
     lines = [""]
-    for piece in (_WORDS if words else _PIECES).findall(text):
+    for piece in _pieces(text, width - indent):
         room = width - (indent if len(lines) > 1 else 0)
         if lines[-1] and cell_len(lines[-1] + piece.rstrip()) > room:
             lines.append("")
-            room = width - indent
-        for character in piece:
-            if lines[-1] and cell_len(lines[-1] + character) > room and character != " ":
-                lines.append("")
-                room = width - indent
-            lines[-1] += character
+        lines[-1] += piece
     return [(" " * indent if number else "") + line.rstrip() for number, line in enumerate(lines)]
+
+
+def _pieces(text: str, width: int, level: int = 0) -> Iterator[str]:
+    """Yields what is not broken further."""
+    for piece in _BREAKS[level].findall(text):
+        if level + 1 < len(_BREAKS) and cell_len(piece.rstrip()) > width:
+            yield from _pieces(piece, width, level + 1)
+        else:
+            yield piece

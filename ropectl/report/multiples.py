@@ -41,7 +41,7 @@ def multiples_lines(part: Multiples, width: int) -> list[Text]:
     """Returns the tables in lines no wider than this; names of rows stand once, at the left."""
     names = max((cell_len(row.name) for sheet in part.sheets for row in sheet.rows), default=0)
     names = max(names, max((cell_len(sheet.first) for sheet in part.sheets), default=0))
-    lines = [Text(line, style=_BOLD, no_wrap=True) for line in fold(part.title, width, words=True)]
+    lines = [Text(line, style=_BOLD, no_wrap=True) for line in fold(part.title, width)]
     bands = _bands(list(_blocks(part.sheets, width - INDENT - names)), width - INDENT - names)
     for number, band in enumerate(bands):
         lines += [*([Text()] if number else []), *_band_lines(band, names)]

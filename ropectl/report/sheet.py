@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.printable import printable
-from ropectl.rope.method import short_spec
 
 #: What a cell or a sentence means, for those who can colour it.
 GOOD, BAD = "good", "bad"
@@ -113,10 +112,17 @@ class Multiples:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A line of text; ``tone`` as in a cell."""
+    """A line of text.
+
+    Attributes:
+        text: It.
+        tone: As in a cell.
+        is_of_drawing: Whether it explains a drawing, which not every format has.
+    """
 
     text: str
     tone: str = ""
+    is_of_drawing: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", printable(self.text))
@@ -148,6 +154,8 @@ class View:
 
     def all_parts(self, record: Record) -> list[Part]:
         """Returns the parts, with the heading if there is one."""
+        from ropectl.rope.method import short_spec  # brings pydantic, which the help of a command does without
+
         heading = [Sentence(f"{record['model']}, {short_spec(record['method'])}")] if self.is_headed else []
         return [*heading, *self.parts(record)]
 

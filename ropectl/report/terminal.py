@@ -74,7 +74,7 @@ def _is_table(part: Part | None) -> bool:
 
 
 def _plain(text: str, width: int, style: Style = _NO_STYLE) -> list[Text]:
-    return [Text(line, style=style, no_wrap=True, overflow="ignore") for line in fold(text, width, words=True)]
+    return [Text(line, style=style, no_wrap=True, overflow="ignore") for line in fold(text, width)]
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _head_lines(sheet: Sheet, group: Sequence[int], given: Sequence[int], way: _
         if column.is_text or column.is_drawing:
             blocks.append([_left(column.head, width)])
         else:
-            lines = fold(column.head, widths.text, words=True)
+            lines = fold(column.head, widths.text)
             blocks.append([_left(" " * (widths.text - cell_len(line)) + line, width) for line in lines])
     height = max(map(len, blocks))
     blanks = [[" " * width] * (height - len(block)) for block, width in zip(blocks, given, strict=True)]

@@ -28,7 +28,7 @@ def latex_text(view: View, record: Any) -> str:
             blocks += ["\n".join(_table(sheet, f"{part.title}: {sheet.title}")) for sheet in part.sheets]
         elif isinstance(part, BestLegend):
             blocks.append(f"% bold: {part.text}")
-        else:
+        elif not part.is_of_drawing:
             blocks.append(f"% {part.text}")
     return "\n".join(blocks) + "\n"
 
