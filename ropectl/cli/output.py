@@ -73,7 +73,13 @@ def print_parts(parts: Sequence[Part]) -> None:
 def print_lines(lines: Sequence[str]) -> None:
     """Prints lines that are to be copied, never wrapped."""
     for line in lines:
-        print(printable(line, keep="\t"))
+        _write(printable(line, keep="\t") + "\n")
+
+
+def _write(text: str) -> None:
+    from ropectl.cli.plain import encodable
+
+    sys.stdout.write(encodable(text, getattr(sys.stdout, "encoding", None) or "utf-8"))
 
 
 def note(text: str) -> None:
@@ -249,7 +255,7 @@ def show(record: Any, view: View, form: str) -> None:
     elif form == HUMAN:
         print_parts(view.all_parts(record))
     else:
-        sys.stdout.write(FORMATS[form].write(view, record))
+        _write(FORMATS[form].write(view, record))
 
 
 def present(record: dict[str, Any], view: View, form: str, out: Path | None = None) -> None:

@@ -8,6 +8,13 @@ from ropectl.printable import printable
 from ropectl.report.graphics import ASCII
 
 
+def encodable(text: str, encoding: str) -> str:
+    """Returns a text with what an encoding lacks in other characters: drawings in ASCII, the rest as ``?``."""
+    if encoding.lower().startswith("utf"):
+        return text
+    return text.translate(ASCII).encode(encoding, "replace").decode(encoding)
+
+
 class PlainText(RenderHook):
     """Cleans what a console is given to print.
 
@@ -16,7 +23,6 @@ class PlainText(RenderHook):
     """
 
     def __init__(self, console: Console) -> None:
-        self._writes_all = console.encoding.lower().startswith("utf")
         self._encoding = console.encoding
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
@@ -24,11 +30,8 @@ class PlainText(RenderHook):
         return [_Cleaned(each, self) for each in renderables]
 
     def clean(self, text: str) -> str:
-        """Returns a text without controls, drawings in ASCII where the encoding has no others."""
-        text = printable(text, keep="\n")
-        if self._writes_all:
-            return text
-        return text.translate(ASCII).encode(self._encoding, "replace").decode(self._encoding)
+        """Returns a text without controls that the console's encoding can write."""
+        return encodable(printable(text, keep="\n"), self._encoding)
 
 
 class _Cleaned:

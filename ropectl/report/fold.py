@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 #: Where lines are broken: behind spaces; where a word is longer than a line, between the parts of a method spec or a path,
 #: then inside those, then anywhere.
-_BREAKS = tuple(map(re.compile, (r"[^ ]* *", r"[^,:;/ ]*[,:;/]* *", r"[^=_. -]*[=_.-]* *", r".")))
+_BREAKS = tuple(map(re.compile, (r"[^ ]* *", r"[^,:;/ ]*[,:;/]* *", r"[^=_ ]*[=_]* *", r"[^- ]*-* *", r".")))
 
 
 def column_groups(first: int, widths: Sequence[int], width: int, gap: int = 2) -> list[list[int]]:

@@ -13,7 +13,7 @@ from ropectl.errors import ConfigError
 from ropectl.report.formats.csv import csv_text
 from ropectl.report.formats.latex import latex_text
 from ropectl.report.formats.markdown import markdown_text
-from ropectl.report.sheet import Record, View
+from ropectl.report.sheet import View
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,3 @@ def check_format(name: str, view: View, what: str) -> None:
         raise ConfigError(
             f"--format {name} holds measured values, and {what} measures nothing: possible are {', '.join(others)}.",
         )
-
-
-__all__ = ["FORMATS", "HUMAN", "JSON", "NAMES", "Record", "View", "WrittenFormat", "check_format"]
