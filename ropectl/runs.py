@@ -30,6 +30,11 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def _refuse_constant(name: str) -> None:
+    """NaN and Infinity are no JSON: what holds them was not written here, and could not be written again."""
+    raise ValueError(name)
+
+
 def content_id(settings: Any) -> str:
     """Returns a short name that differs whenever the settings do: 16 hex digits of their SHA-256."""
     return hashlib.sha256(canonical_json({"schema": SCHEMA_VERSION, "settings": settings}).encode()).hexdigest()[:16]
@@ -135,7 +140,7 @@ class RunFolder:
             failed: Whether the record of a failure is one too.
         """
         try:
-            record = json.loads(self.cell_path(settings).read_text())
+            record = json.loads(self.cell_path(settings).read_text(), parse_constant=_refuse_constant)
         except (OSError, ValueError):
             return None
         if not isinstance(record, dict):

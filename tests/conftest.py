@@ -11,6 +11,8 @@ from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("COLUMNS", "80")
+# As in a log. A bar that an error leaves open would be drawn anew by its library's thread, seconds later, in another test.
+os.environ.setdefault("TQDM_DISABLE", "1")
 os.environ.setdefault("ROPECTL_CACHE", tempfile.mkdtemp(prefix="ropectl-tests-"))
 
 import pytest

@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "ropectl"
 LAYERS = {
     "errors": 1, "lengths": 1, "rope": 1, "records": 1, "settings": 1,
-    "discovery": 1, "specs": 1, "task_records": 1,
+    "discovery": 1, "specs": 1, "task_records": 1, "printable": 1,
     "hf": 2, "runtimes": 2, "data": 2, "tasks": 2, "builtin": 2, "runs": 2,
     "evaluate": 3, "checkpoint": 3, "train": 3,
     "compare": 4, "report": 4,
@@ -59,6 +59,7 @@ def test_imports_only_downwards(path: Path) -> None:
     [
         "import ropectl",
         "import ropectl.rope.registry as r; r.all_methods()",
+        "import ropectl.report.views, ropectl.report.formats, ropectl.report.terminal",
         "import ropectl.report.tables, ropectl.report.methods, ropectl.report.inspection, ropectl.report.runtimes",
         "import ropectl.report.perplexity, ropectl.evaluate.protocols, ropectl.evaluate.presets, ropectl.evaluate.verdict",
         "import ropectl.report.self_test, ropectl.report.patch, ropectl.report.runtime_check, ropectl.report.finetune",

@@ -27,6 +27,7 @@ from ropectl.cli.commands.patch import patch
 from ropectl.cli.commands.verify_runtime import verify_runtime
 from ropectl.errors import RopectlError
 from ropectl.hf.out_of_memory import is_out_of_memory
+from ropectl.printable import printable
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
@@ -102,13 +103,13 @@ def main() -> None:
         if os.environ.get("ROPECTL_DEBUG"):
             raise
         if os.environ.get("RANK", "0") == "0" or error.exit_code != EXIT_BAD_INPUT:  # every rank finds bad input
-            print(f"Error: {error}", file=sys.stderr)
+            print(printable(f"Error: {error}", keep="\n"), file=sys.stderr)
         sys.exit(error.exit_code)
     except Exception as error:
         if os.environ.get("ROPECTL_DEBUG"):
             raise
         hint = _OUT_OF_MEMORY_HINT if is_out_of_memory(error) else "For the traceback, set ROPECTL_DEBUG=1."
-        print(f"Error: {type(error).__name__}: {error}\n{hint}", file=sys.stderr)
+        print(printable(f"Error: {type(error).__name__}: {error}\n{hint}", keep="\n"), file=sys.stderr)
         sys.exit(EXIT_FAILED)
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from ropectl.report import formats
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Format(str, Enum):
-    """Output formats."""
+    """Output formats of commands whose records are no tables of results."""
 
     human = "human"
     json = "json"
@@ -178,6 +180,25 @@ Seed = Annotated[int | None, typer.Option(help="Chooses keys and filler (default
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Where results are written.", rich_help_panel=_RUN)]
 OutputFormat = Annotated[Format, typer.Option("--format", help="human or json.", rich_help_panel=_RUN)]
+
+
+def _known_format(value: str) -> str:
+    if value not in formats.NAMES:
+        raise typer.BadParameter(f"{value!r} is not one of {', '.join(map(repr, formats.NAMES))}.")
+    return value
+
+
+TableFormat = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help=f"{', '.join(formats.NAMES[:-1])} or {formats.NAMES[-1]}; csv: one measured value a row, latex: booktabs.",
+        callback=_known_format,
+        autocompletion=lambda: list(formats.NAMES),
+        rich_help_panel=_RUN,
+    ),
+]
 Plot = Annotated[
     Path | None,
     typer.Option(

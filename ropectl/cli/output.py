@@ -7,12 +7,16 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ropectl.printable import printable
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from ropectl.report.sheet import Part, View
 
 #: Width of tables that are written to a file or a pipe, where COLUMNS does not say another.
 PIPE_WIDTH = 80
@@ -25,17 +29,24 @@ def is_main_process() -> bool:
 
 def stdout_console() -> Console:
     """Returns the console for results; plain text where stdout is not a terminal."""
-    from rich.console import Console
-
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else PIPE_WIDTH
-    return Console(width=width, highlight=False)
+    return _console(width=width)
 
 
 def stderr_console() -> Console:
     """Returns the console for progress and notes."""
+    return _console(stderr=True)
+
+
+def _console(**options: Any) -> Console:
+    """A console that takes text as it is: no markup, no names of emoji, no character that moves a cursor."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    from ropectl.cli.plain import PlainText
+
+    console = Console(highlight=False, markup=False, emoji=False, **options)
+    console.push_render_hook(PlainText(console))
+    return console
 
 
 def print_json(value: Any) -> None:
@@ -47,13 +58,28 @@ def print_human(*parts: RenderableType) -> None:
     """Prints tables and text for people."""
     console = stdout_console()
     for part in parts:
-        console.print(part, markup=False) if isinstance(part, str) else console.print(part)
+        console.print(part)
+
+
+def print_parts(parts: Sequence[Part]) -> None:
+    """Prints a report for people, as wide as the terminal."""
+    from ropectl.report.terminal import terminal_lines
+
+    console = stdout_console()
+    for line in terminal_lines(parts, console.width):
+        console.print(line)
 
 
 def print_lines(lines: Sequence[str]) -> None:
     """Prints lines that are to be copied, never wrapped."""
     for line in lines:
-        print(line)
+        _write(printable(line, keep="\t") + "\n")
+
+
+def _write(text: str) -> None:
+    from ropectl.cli.plain import encodable
+
+    sys.stdout.write(encodable(text, getattr(sys.stdout, "encoding", None) or "utf-8"))
 
 
 def note(text: str) -> None:
@@ -68,7 +94,7 @@ def warn(text: str) -> None:
 
 def _say(console: Console, text: str) -> None:
     """One line in a log, wrapped at words on a terminal."""
-    console.print(text, markup=False, soft_wrap=not console.is_terminal)
+    console.print(text, soft_wrap=not console.is_terminal)
 
 
 def quiet_libraries() -> None:
@@ -214,17 +240,29 @@ def check_new(path: Path | None, overwrite: bool) -> None:
         check_writable(path.parent)
 
 
-def present(
-    record: dict[str, Any], parts: Callable[[dict[str, Any]], Sequence[RenderableType]], out: Path | None, as_json: bool
-) -> None:
-    """Prints a record, as JSON or as its table, and writes it to a file if one is named."""
-    from ropectl.rope.method import short_spec
+def show(record: Any, view: View, form: str) -> None:
+    """Prints a record.
+
+    Args:
+        record: The record, or a list of them.
+        view: What it looks like.
+        form: ``human``, ``json`` or one of ``ropectl.report.formats``.
+    """
+    from ropectl.report.formats import FORMATS, HUMAN, JSON
+
+    if form == JSON:
+        print_json(record)
+    elif form == HUMAN:
+        print_parts(view.all_parts(record))
+    else:
+        _write(FORMATS[form].write(view, record))
+
+
+def present(record: dict[str, Any], view: View, form: str, out: Path | None = None) -> None:
+    """Prints a record as :func:`show` does, and writes it to a file if one is named, always as JSON."""
     from ropectl.runs import write_json
 
-    if as_json:
-        print_json(record)
-    else:
-        print_human(f"{record['model']}, {short_spec(record['method'])}", *parts(record))
+    show(record, view, form)
     if out is not None:
         write_json(out, record)
         note(f"Record: {out}")

@@ -76,7 +76,10 @@ def keep_other(path: Path, record: dict[str, Any], reporter: Reporter) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         return
     if earlier != _asked_for(record["manifest"]):
-        aside = path.with_name(f"{path.stem}-{content_id(earlier)[:8]}{path.suffix}")
+        name = content_id(
+            json.dumps(earlier, sort_keys=True)
+        )  # of the text: an old file may hold NaN, which is no JSON
+        aside = path.with_name(f"{path.stem}-{name[:8]}{path.suffix}")
         path.replace(aside)
         reporter.note(f"{path} held another comparison; it is now {aside.name}.")
 

@@ -5,68 +5,60 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
 from ropectl.lengths import format_length
-from ropectl.report.layout import LENGTHS_PER_TABLE, NOT_AVAILABLE
-from ropectl.report.patch import patch_parts
+from ropectl.report.layout import NOT_AVAILABLE
+from ropectl.report.patch import patch_rows
+from ropectl.report.sheet import BAD, GOOD, Cell, Column, Part, Row, Sentence, Sheet, cells, columns, facts
 from ropectl.report.tables import perplexity_text
 
 
-def finetune_parts(record: Mapping[str, Any]) -> list[Text | Table]:
+def finetune_parts(record: Mapping[str, Any]) -> list[Part]:
     """Returns what was written, what training took, and what it changed."""
     training = record["training"]
-    parts: list[Text | Table] = [*patch_parts(record), _summary(training)]
+    parts: list[Part] = [facts("", patch_rows(record)), _summary(training)]
     before, after = training["validation_before"], training["validation"]
     if before and after:
-        lengths = [str(length) for length in before["perplexity"]]
-        for start in range(0, len(lengths), LENGTHS_PER_TABLE):
-            parts.append(_table(before, after, lengths[start : start + LENGTHS_PER_TABLE], training["step"]))
+        parts.append(_table(before, after, training["step"]))
         if after["short_delta"] is not None:
-            parts.append(
-                Text(f"Text up to the trained length: perplexity {after['short_delta']:+.1%} over the unscaled model.")
-            )
+            change = f"perplexity {after['short_delta']:+.1%} over the unscaled model."
+            parts.append(Sentence(f"Text up to the trained length: {change}"))
     return parts
 
 
-def _summary(training: Mapping[str, Any]) -> Text:
+def _summary(training: Mapping[str, Any]) -> Sentence:
     speed = training["tokens"] / training["seconds"] if training["seconds"] else 0.0
     loss = ""
     if training["first_loss"] is not None:
         loss = f", loss {training['first_loss']:.3f} in the first step, {training['last_loss']:.3f} in the last ten"
-    return Text(
+    return Sentence(
         f"{training['steps']} steps, {training['tokens']:,} tokens of {training['seq_len']} a sequence "
         f"({training['epochs']:.2g} epochs), {training['seconds']:.0f} s at {speed:,.0f} tokens/s{loss}"
     )
 
 
-def _table(before: Mapping[str, Any], after: Mapping[str, Any], lengths: list[str], step: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title="Held-out text", title_justify="left", title_style="bold", pad_edge=False)
-    table.add_column("", no_wrap=True)
-    for length in lengths:
-        table.add_column(format_length(int(length)), justify="right", no_wrap=True)
+def _table(before: Mapping[str, Any], after: Mapping[str, Any], step: int) -> Sheet:
+    lengths = [str(length) for length in before["perplexity"]]
+    rows = []
     for name, kind, text in (("perplexity", "perplexity", perplexity_text), ("passkeys", "passkey", _share)):
         if not before[kind]:
             continue
         for when, measured in (("before", before), (f"step {step}", after)):
             # A record that was just made has whole numbers for keys, one that was read has text.
             values = {str(length): value for length, value in measured[kind].items()}
-            table.add_row(f"{name}, {when}", *(text(values.get(length)) for length in lengths))
-    return table
+            rows.append(Row(f"{name}, {when}", cells(text(values.get(length)) for length in lengths)))
+    return Sheet("Held-out text", "", columns(format_length(int(length)) for length in lengths), rows)
 
 
 def _share(value: float | None) -> str:
     return NOT_AVAILABLE if value is None else f"{value:.0%}"
 
 
-def estimate_parts(record: Mapping[str, Any]) -> list[Text | Table]:
+def estimate_parts(record: Mapping[str, Any]) -> list[Part]:
     """Returns an estimate as tables: what is done, memory by part, and what would need less.
 
     Parts that a record lacks are left out.
     """
-    parts: list[Text | Table] = [_work_table(record)]
+    parts: list[Part] = [_work_table(record)]
     memory = record.get("memory") or {}
     if memory.get("parts"):
         unit, size = ("GiB", 2**30) if memory.get("total", 0) >= 2**30 else ("MiB", 2**20)
@@ -76,35 +68,22 @@ def estimate_parts(record: Mapping[str, Any]) -> list[Text | Table]:
             parts.append(_lever_table(memory["levers"], unit, size))
         wanted = [memory.get("fits"), *(lever.get("fits") for lever in memory.get("levers") or ())]
         if all(fits is False for fits in wanted):
-            parts.append(Text("It needs more devices: FSDP2 divides the weights, --cp-size the sequences."))
+            parts.append(Sentence("It needs more devices: FSDP2 divides the weights, --cp-size the sequences."))
     reasons = record.get("rough") or []
     if reasons:
-        parts.append(Text(f"Memory and time are rough: {'; '.join(reasons)}."))
+        parts.append(Sentence(f"Memory and time are rough: {'; '.join(reasons)}."))
     return parts
 
 
-def _work_table(record: Mapping[str, Any]) -> Table:
-    table = _two_columns("Estimate; no weight was loaded, nothing written")
-    table.add_row("model", f"{record.get('model', NOT_AVAILABLE)}, {record.get('method', NOT_AVAILABLE)}")
+def _work_table(record: Mapping[str, Any]) -> Sheet:
     rows = (
+        ("model", f"{record.get('model', NOT_AVAILABLE)}, {record.get('method', NOT_AVAILABLE)}"),
         ("parameters", _parameters(record.get("parameters") or {})),
         ("text", _text(record)),
         ("arithmetic", _arithmetic(record.get("flops") or {})),
         ("time", _time(record.get("time") or {})),
     )
-    for name, value in rows:
-        if value:
-            table.add_row(name, value)
-    return table
-
-
-def _two_columns(title: str) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False, show_header=False
-    )
-    table.add_column("", no_wrap=True)
-    table.add_column("", overflow="fold")
-    return table
+    return facts("Estimate; no weight was loaded, nothing written", [row for row in rows if row[1]])
 
 
 def _parameters(parameters: Mapping[str, Any]) -> str:
@@ -154,37 +133,33 @@ def duration(seconds: float) -> str:
     return f"{hours:,} h {minutes:02} min" if hours else f"{minutes} min"
 
 
-def _memory_table(memory: Mapping[str, Any], unit: str, size: int) -> Table:
+def _memory_table(memory: Mapping[str, Any], unit: str, size: int) -> Sheet:
     devices = memory.get("devices", 1)
-    table = _sizes("Memory" if devices == 1 else f"Memory on each of {devices} devices", "part", unit)
-    for name, num_bytes in memory["parts"].items():
-        table.add_row(str(name).replace("_", " "), f"{num_bytes / size:,.2f}")
+    rows = [
+        Row(str(name).replace("_", " "), cells([f"{num_bytes / size:,.2f}"]))
+        for name, num_bytes in memory["parts"].items()
+    ]
     if memory.get("total") is not None:
-        table.add_row("all, at most", f"{memory['total'] / size:,.2f}", style="bold")
+        rows.append(Row("all, at most", cells([f"{memory['total'] / size:,.2f}"]), is_total=True))
     if memory.get("free") is not None:
-        table.add_row("free", f"{memory['free'] / size:,.2f}")
-    return table
+        rows.append(Row("free", cells([f"{memory['free'] / size:,.2f}"])))
+    title = "Memory" if devices == 1 else f"Memory on each of {devices} devices"
+    return Sheet(title, "part", columns([unit]), rows)
 
 
-def _sizes(title: str, first: str, unit: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
-    table.add_column(first, overflow="fold")
-    table.add_column(unit, justify="right", no_wrap=True)
-    return table
-
-
-def _verdict(memory: Mapping[str, Any]) -> Text:
+def _verdict(memory: Mapping[str, Any]) -> Sentence:
     fits = memory.get("fits")
     if fits is None:
-        return Text("How much memory is free is not known here.")
-    return Text("It fits.", style="green") if fits else Text("It does not fit.", style="bold red")
+        return Sentence("How much memory is free is not known here.")
+    return Sentence("It fits.", GOOD) if fits else Sentence("It does not fit.", BAD)
 
 
-def _lever_table(levers: Sequence[Mapping[str, Any]], unit: str, size: int) -> Table:
-    table = _sizes("What needs less", "with", unit)
-    table.add_column("", no_wrap=True)
+def _lever_table(levers: Sequence[Mapping[str, Any]], unit: str, size: int) -> Sheet:
+    rows = []
     for lever in levers:
         fits = lever.get("fits")
         verdict = "" if fits is None else "fits" if fits else "does not fit"
-        table.add_row(str(lever.get("flags", "")), f"{lever.get('total', 0) / size:,.2f}", verdict)
-    return table
+        tone = "" if fits is None else GOOD if fits else BAD
+        amount = f"{lever.get('total', 0) / size:,.2f}"
+        rows.append(Row(str(lever.get("flags", "")), [Cell(amount), Cell(verdict, tone=tone)]))
+    return Sheet("What needs less", "with", [Column(unit), Column("", is_text=True)], rows)

@@ -1,29 +1,16 @@
-"""What the tables of results have in common: they fit 80 columns without losing a digit."""
+"""What the tables of results have in common."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-from rich import box
-from rich.table import Table
-from rich.text import Text
+from dataclasses import replace
 
 from ropectl.lengths import format_length
-
-#: Length columns a table holds at 80 columns beside the method and the last columns.
-LENGTHS_PER_TABLE = 6
-
-#: The first column keeps this much on the narrowest terminal.
-MIN_NAME_WIDTH = 8
+from ropectl.report.sheet import Cell, Sentence
 
 NOT_AVAILABLE = "n/a"
 BEYOND_MARK = "*"
-
-
-def column_groups(columns: Sequence[Any], size: int = LENGTHS_PER_TABLE) -> list[Sequence[Any]]:
-    """Returns columns in groups of ``size`` that fit a table each."""
-    return [columns[start : start + size] for start in range(0, len(columns), size)]
 
 
 def length_column(length: int, trained: int) -> str:
@@ -31,15 +18,31 @@ def length_column(length: int, trained: int) -> str:
     return f"{format_length(length)} (L)" if length == trained else format_length(length)
 
 
-def table_of(title: str, columns: Sequence[str], first: str = "method") -> Table:
-    """Returns an empty table: one column of names, and columns of numbers."""
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="bold")
-    table.add_column(first, overflow="fold", min_width=MIN_NAME_WIDTH)
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
+def beyond_mark(beyond: bool) -> str:
+    """Returns the footnote mark of a number past the length that its method is made for."""
+    return BEYOND_MARK if beyond else ""
 
 
-def beyond_legend(marks: Iterable[bool]) -> list[Text]:
+def beyond_legend(marks: Iterable[bool]) -> list[Sentence]:
     """Returns what the mark behind a number means, if there is one."""
-    return [Text(f"{BEYOND_MARK} past the length that the method is made for")] if any(marks) else []
+    return [Sentence(f"{BEYOND_MARK} past the length that the method is made for")] if any(marks) else []
+
+
+def mark_best(column: Sequence[Cell], values: Sequence[float | None], smallest: bool) -> list[Cell]:
+    """Returns the cells of a column with the best of them marked, and those that read the same.
+
+    What more than half of the rows share tells nobody apart and is not marked.
+
+    Args:
+        column: The cells.
+        values: Their values; None or not finite where there is none.
+        smallest: Whether less is better.
+    """
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    if len(known) < 2:
+        return list(column)
+    best = min(known) if smallest else max(known)
+    text = column[list(values).index(best)].text
+    if 2 * sum(cell.text == text for cell in column) > len(known):
+        return list(column)
+    return [replace(cell, best=True) if cell.text == text else cell for cell in column]

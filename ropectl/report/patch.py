@@ -19,8 +19,8 @@ def patch_parts(record: Mapping[str, Any]) -> list[Text | Table]:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _rows(record):
-        table.add_row(name, value)
+    for name, value in patch_rows(record):
+        table.add_row(name, Text(value))
     return [table]
 
 
@@ -36,7 +36,8 @@ def step_lines(record: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+def patch_rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns names and what there is to say about each."""
     geometry, before, block = record["geometry"], record["before"], record["rope_parameters"]
     frozen = f", frozen at {record['seq_len']} tokens" if record["seq_len"] else ""
     trained = geometry["original_max_position_embeddings"]

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from ropectl.lengths import format_length
 from ropectl.records import MIN_TRIALS
-from ropectl.report.layout import BEYOND_MARK, NOT_AVAILABLE, beyond_legend, column_groups, length_column, table_of
-
-#: Length columns that fit 80 columns beside the task's name, each with its interval.
-LENGTHS_PER_TABLE = 4
+from ropectl.report.layout import BEYOND_MARK, NOT_AVAILABLE, beyond_legend, length_column
+from ropectl.report.sheet import Cell, Column, Part, Row, Sentence, Sheet, cells, columns
 
 #: Depths are shown for so many tasks; for more they would bury the scores, and the record has them.
 MAX_DEPTH_TABLES = 2
-
-DEPTHS_PER_TABLE = 6
 
 #: Characters of a prompt that are shown at its ends, and on each side of what is asked for.
 ENDS, AROUND = 500, 160
@@ -29,86 +21,87 @@ NONE_MARK = "-"
 SAME_POSITION = "-"
 
 
-def tasks_parts(record: Mapping[str, Any]) -> list[Table | Text]:
+def tasks_parts(record: Mapping[str, Any]) -> list[Part]:
     """Returns the tables of ``eval-tasks``: scores by task and length, what each is, and depths of a few tasks."""
     tasks, averages = record["tasks"], record["average"]
-    trained = record["geometry"]["original_max_position_embeddings"]
-    parts: list[Table | Text] = []
-    for group in column_groups(range(len(averages)), LENGTHS_PER_TABLE):
-        columns = [length_column(averages[index]["length"], trained) for index in group]
-        table = _table("Score in %, 95 % interval (L: trained)", columns, "task")
-        for result in tasks:
-            table.add_row(result["task"], *(_score(result["lengths"][index]) for index in group))
-        if len(tasks) > 1:
-            table.add_section()
-            table.add_row(AVERAGE, *(_percent(averages[index]) for index in group))
-        parts.append(table)
-    parts.append(_verdicts(record))
+    parts: list[Part] = [_scores(record), _verdicts(record)]
     if any(result["uses"] is None for result in tasks):
-        parts.append(Text(f"uses {NOT_AVAILABLE}: fewer than {MIN_TRIALS} prompts at a length"))
+        parts.append(Sentence(f"uses {NOT_AVAILABLE}: fewer than {MIN_TRIALS} prompts at a length"))
     with_depths = [result for result in tasks if result["lengths"][0]["depths"]]
     if len(with_depths) <= MAX_DEPTH_TABLES:
-        for result in with_depths:
-            parts.extend(_depth_tables(result))
+        parts.extend(_depth_table(result) for result in with_depths)
     return [*parts, *beyond_legend(entry["beyond_capacity"] for entry in averages)]
 
 
-def _verdicts(record: Mapping[str, Any]) -> Table:
+def _scores(record: Mapping[str, Any]) -> Sheet:
+    tasks, averages = record["tasks"], record["average"]
+    trained = record["geometry"]["original_max_position_embeddings"]
+    rows = [
+        Row(result["task"], [Cell(_score(entry), shade=entry["score"]) for entry in result["lengths"]])
+        for result in tasks
+    ]
+    if len(tasks) > 1:
+        shown = [Cell(_percent(entry), shade=entry["score"]) for entry in averages]
+        rows.append(Row(AVERAGE, shown, is_total=True))
+    heads = columns(length_column(entry["length"], trained) for entry in averages)
+    return Sheet("Score in %, 95 % interval (L: trained)", "task", heads, rows)
+
+
+def _verdicts(record: Mapping[str, Any]) -> Sheet:
     tasks, reach = record["tasks"], record["reach"]
-    title = f"Uses: longest length with {reach['used_score']:.0%} at it and every shorter one"
-    table = _table(title, ["metric", "chance", "trials a length", "uses"], "task")
+    rows = []
     for result in tasks:
         chance = NONE_MARK if result["chance"] is None else f"{result['chance']:.0e}"
         chance = f"{result['chance']:.0%}" if result["chance"] and result["chance"] >= 0.01 else chance
         trials = sorted({entry["trials"] for entry in result["lengths"]})
         shown = str(trials[0]) if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
-        table.add_row(result["task"], result["metric"], chance, shown, _uses(result["uses"]))
+        rows.append(Row(result["task"], cells([result["metric"], chance, shown, _uses(result["uses"])])))
     if len(tasks) > 1:
-        table.add_section()
-        table.add_row(AVERAGE, "", "", "", _uses(reach["uses"]))
-    return table
+        rows.append(Row(AVERAGE, cells(["", "", "", _uses(reach["uses"])]), is_total=True))
+    title = f"Uses: longest length with {reach['used_score']:.0%} at it and every shorter one"
+    return Sheet(title, "task", columns(["metric", "chance", "trials a length", "uses"]), rows)
 
 
 def _uses(uses: int | None) -> str:
     return NOT_AVAILABLE if uses is None else str(uses or NONE_MARK)
 
 
-def _depth_tables(result: Mapping[str, Any]) -> Iterator[Table]:
+def _depth_table(result: Mapping[str, Any]) -> Sheet:
     depths = sorted({cell["depth"] for entry in result["lengths"] for cell in entry["depths"]})
-    for group in column_groups(depths, DEPTHS_PER_TABLE):
-        title = f"{result['task']}: score in % by depth"
-        table = _table(title, [f"{depth:.0%}" for depth in group], "length")
-        for entry in result["lengths"]:
-            found = {cell["depth"]: f"{100 * cell['score']:.0f}" for cell in entry["depths"]}
-            table.add_row(str(entry["length"]), *(found.get(depth, SAME_POSITION) for depth in group))
-        yield table
+    found = [{cell["depth"]: cell["score"] for cell in entry["depths"]} for entry in result["lengths"]]
+    rows = [Row(f"{depth:.0%}", [_depth_cell(scores.get(depth)) for scores in found]) for depth in depths]
+    heads = columns(str(entry["length"]) for entry in result["lengths"])
+    return Sheet(f"{result['task']}: score in % by depth", "depth", heads, rows)
 
 
-def task_list_parts(entries: Sequence[Mapping[str, Any]]) -> list[Table | Text]:
+def _depth_cell(score: float | None) -> Cell:
+    return Cell(SAME_POSITION) if score is None else Cell(f"{100 * score:.0f}", shade=score)
+
+
+def task_list_parts(entries: Sequence[Mapping[str, Any]]) -> list[Part]:
     """Returns the known tasks, with their parameters."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("task", "measures", "metric", "parameters"):
-        table.add_column(column, overflow="fold")
+    heads = [Column("measures", is_text=True), Column("metric", is_text=True), Column("parameters", is_text=True)]
+    rows = []
     for entry in entries:
         parameters = ", ".join(f"{one['name']}={_value(one['default'])}" for one in entry["parameters"])
-        table.add_row(entry["name"], entry["measures"], entry["metric"], parameters)
+        rows.append(Row(entry["name"], cells([entry["measures"], entry["metric"], parameters])))
     return [
-        table,
-        Text("exact: every answer token is the most likely one given those before it."),
-        Text("contained: share of the references that the generated text contains."),
+        Sheet("", "task", heads, rows),
+        Sentence("exact: every answer token is the most likely one given those before it."),
+        Sentence("contained: share of the references that the generated text contains."),
     ]
 
 
-def plan_parts(record: Mapping[str, Any]) -> list[Table | Text]:
+def plan_parts(record: Mapping[str, Any]) -> list[Part]:
     """Returns what a run would compute."""
     lengths = ", ".join(map(format_length, record["lengths"]))
-    table = _table(f"Lengths {lengths}", ["prompts", "tokens", "computed", "generated at most"], "task")
     keys = ("prompts", "tokens", "distinct_tokens", "most_generated")
-    for entry in record["plan"]:
-        table.add_row(entry["task"], *(f"{entry[key]:,}" for key in keys))
-    table.add_section()
-    table.add_row("all", *(f"{sum(entry[key] for entry in record['plan']):,}" for key in keys))
-    return [table, Text("computed: prompts share their beginnings, and each is computed once.")]
+    rows = [Row(entry["task"], cells(f"{entry[key]:,}" for key in keys)) for entry in record["plan"]]
+    sums = [f"{sum(entry[key] for entry in record['plan']):,}" for key in keys]
+    rows.append(Row("all", cells(sums), is_total=True))
+    heads = columns(["prompts", "tokens", "computed", "generated at most"])
+    sheet = Sheet(f"Lengths {lengths}", "task", heads, rows)
+    return [sheet, Sentence("computed: prompts share their beginnings, and each is computed once.")]
 
 
 def prompt_lines(example: Mapping[str, Any]) -> list[str]:
@@ -150,10 +143,3 @@ def _score(entry: Mapping[str, Any]) -> str:
 
 def _percent(entry: Mapping[str, Any]) -> str:
     return f"{100 * entry['score']:.0f}{BEYOND_MARK if entry['beyond_capacity'] else ''}"
-
-
-def _table(title: str, columns: Sequence[str], first: str) -> Table:
-    """A table that is not narrower than its title, which would be broken."""
-    table = table_of(title, columns, first)
-    table.min_width = len(title)
-    return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -296,6 +297,25 @@ def test_another_comparison_in_the_same_folder_is_kept(config: CompareConfig, tm
     compare_methods(few.model_copy(update={"methods": ("yarn",)}), tmp_path / "run", reporter)
     kept = list((tmp_path / "run").glob("comparison-*.json"))
     assert len(kept) == 1 and json.loads(kept[0].read_text()) == first
+    assert any("held another comparison" in note for note in reporter.notes)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity"])
+def test_what_is_no_json_in_an_old_file_stops_nothing(config: CompareConfig, tmp_path: Path, number: str) -> None:
+    """A record of a cell that holds such a number is measured again; a comparison that does is put aside like any other."""
+    few = config.model_copy(update={"methods": ("pi",), "passkey": False})
+    first = compare_methods(few, tmp_path / "run").record
+    file, cell = tmp_path / "run" / "comparison.json", next((tmp_path / "run" / "cells").iterdir())
+    file.write_text(file.read_text().replace('"tolerance": 0.02', f'"tolerance": {number}'))
+    assert number in file.read_text()
+    perplexity = re.compile(r'"perplexity": [\d.]+')
+    assert perplexity.search(cell.read_text())
+    cell.write_text(perplexity.sub(f'"perplexity": {number}', cell.read_text()))
+    reporter = SilentReporter()
+    again = compare_methods(few, tmp_path / "run", reporter).record
+    assert without_times(again) == without_times(first) and number not in cell.read_text()
+    aside = list((tmp_path / "run").glob("comparison-*.json"))
+    assert len(aside) == 1 and number in aside[0].read_text()
     assert any("held another comparison" in note for note in reporter.notes)
 
 

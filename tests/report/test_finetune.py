@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from ropectl.report.finetune import duration, estimate_parts
+from ropectl.report.terminal import terminal_lines
 
 GIB = 2**30
 
@@ -53,10 +52,7 @@ def record() -> dict[str, Any]:
 
 
 def render(content: dict[str, Any]) -> str:
-    console = Console(file=io.StringIO(), width=80, highlight=False)
-    for part in estimate_parts(content):
-        console.print(part)
-    return console.file.getvalue()  # type: ignore[attr-defined]
+    return "\n".join(line.plain for line in terminal_lines(estimate_parts(content), 80))
 
 
 def test_every_number_is_there_and_no_line_is_too_long() -> None:

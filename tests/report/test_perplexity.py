@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from ropectl.evaluate.presets import PRESETS
 from ropectl.records import PerplexityPoint, PositionBin, to_json
 from ropectl.report.perplexity import perplexity_parts
+from ropectl.report.terminal import terminal_lines
 
 HUGE = PerplexityPoint(
     context_length=1_048_576,
@@ -40,10 +39,7 @@ def rendered(**changes: Any) -> str:
         "manifest": {"documents": ["d"] * 100},
         "points": [to_json(HUGE), to_json(PerplexityPoint(2_097_152))],
     }  # fmt: skip
-    console = Console(file=io.StringIO(), width=80, highlight=False)
-    for part in perplexity_parts({**record, **changes}):
-        console.print(part)
-    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    text = "\n".join(line.plain for line in terminal_lines(perplexity_parts({**record, **changes}), 80))
     assert all(len(line) <= 80 for line in text.splitlines()) and "\u2026" not in text
     return " ".join(text.split())
 

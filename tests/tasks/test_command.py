@@ -37,7 +37,7 @@ def test_json_is_the_record_on_disk(ropectl: Run, tmp_path: Path) -> None:
 def test_tables_fit_eighty_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     from ropectl.cli import output
-    from ropectl.report.tasks import tasks_parts
+    from ropectl.report.views import TASKS
 
     entry = {
         "score": 1.0, "ci_low": 0.866, "ci_high": 1.0, "trials": 25, "beyond_capacity": True,
@@ -50,7 +50,7 @@ def test_tables_fit_eighty_columns(capsys: pytest.CaptureFixture[str], monkeypat
         "tasks": [{"task": n, "metric": "contained", "chance": 2e-37, "uses": 131072, "lengths": lengths} for n in names],
         "average": lengths, "reach": {"uses": None, "used_score": 0.9},
     }  # fmt: skip
-    output.present(record, tasks_parts, None, False)
+    output.present(record, TASKS, "human")
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80 and not [line for line in lines if "…" in line]
     assert sum("100* (87-100)" in line for line in lines) == 2 * len(names)

@@ -94,7 +94,7 @@ def compare_methods(
     ] = False,
     config: options.ConfigFile = None,
     print_config: options.PrintConfig = False,
-    format: options.OutputFormat = options.Format.human,
+    format: options.TableFormat = "human",
 ) -> None:
     """Compare scaling methods side by side: perplexity and passkey retrieval by length, and how far each reaches.
 
@@ -122,27 +122,22 @@ def compare_methods(
     from ropectl.cli.training import ComparisonReporter
     from ropectl.compare.gates import unmet_gates
     from ropectl.compare.run import compare_methods as run
-    from ropectl.report.tables import comparison_tables
+    from ropectl.report.formats import check_format
+    from ropectl.report.views import COMPARISON, COMPARISON_ESTIMATE
 
     if dry_run:
         from ropectl.compare.dry_run import estimate_comparison
-        from ropectl.report.dry_run import comparison_estimate_parts
 
+        check_format(format, COMPARISON_ESTIMATE, "--dry-run")
         with ComparisonReporter() as reporter:
             estimate = estimate_comparison(settings, out, reporter, retry_failed)
-        if format is options.Format.json:
-            output.print_json(estimate)
-        else:
-            output.print_human(*comparison_estimate_parts(estimate))
+        output.show(estimate, COMPARISON_ESTIMATE, format)
         return
     with ComparisonReporter() as reporter:
         comparison = run(settings, out, reporter, retry_failed)
     if not output.is_main_process():
         return
-    if format is options.Format.json:
-        output.print_json(comparison.record)
-    else:
-        output.print_human(*comparison_tables(comparison.record))
+    output.show(comparison.record, COMPARISON, format)
     output.note(f"Records: {comparison.folder}")
     if comparison.num_failed:
         output.warn(

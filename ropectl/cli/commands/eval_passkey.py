@@ -74,7 +74,7 @@ def eval_passkey(
     overwrite: options.Overwrite = False,
     config: options.ConfigFile = None,
     print_config: options.PrintConfig = False,
-    format: options.OutputFormat = options.Format.human,
+    format: options.TableFormat = "human",
 ) -> None:
     """Measure passkey retrieval by length and depth: a number is hidden in filler text and asked for at the end.
 
@@ -99,14 +99,14 @@ def eval_passkey(
         output.print_json(settings.model_dump(mode="json"))
         return
     from ropectl.evaluate.passkey_api import evaluate_passkey, failed_gate
-    from ropectl.report.passkey import passkey_parts
+    from ropectl.report.views import PASSKEY
 
     output.check_one_process("eval-passkey")
     output.check_new(out, overwrite)
     output.quiet_libraries()
     with output.ProgressReporter() as reporter:
         record = evaluate_passkey(settings, reporter)
-    output.present(record, passkey_parts, out, format is options.Format.json)
+    output.present(record, PASSKEY, format, out)
     failures = failed_gate(record, settings.min_accuracy)
     if failures:
         gate_failed(failures)

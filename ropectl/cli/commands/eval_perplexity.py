@@ -90,7 +90,7 @@ def eval_perplexity(
     overwrite: options.Overwrite = False,
     config: options.ConfigFile = None,
     print_config: options.PrintConfig = False,
-    format: options.OutputFormat = options.Format.human,
+    format: options.TableFormat = "human",
 ) -> None:
     """Measure perplexity by context length; all lengths in one pass where method and protocol allow it.
 
@@ -113,13 +113,13 @@ def eval_perplexity(
     from ropectl.cli.gates import gate_failed
     from ropectl.evaluate.perplexity_api import evaluate_perplexity
     from ropectl.evaluate.verdict import limit_messages
-    from ropectl.report.perplexity import perplexity_parts
+    from ropectl.report.views import PERPLEXITY
 
     output.check_one_process("eval-perplexity")
     output.check_new(out, overwrite)
     output.quiet_libraries()
     with output.ProgressReporter() as reporter:
         record = evaluate_perplexity(settings, reporter)
-    output.present(record, perplexity_parts, out, format is options.Format.json)
+    output.present(record, PERPLEXITY, format, out)
     if settings.fail_above is not None and (messages := limit_messages(record["points"], settings.fail_above)):
         gate_failed(messages)

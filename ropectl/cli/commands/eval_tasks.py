@@ -78,7 +78,7 @@ def eval_tasks(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count prompts and tokens and stop.", rich_help_panel="Run")
     ] = False,
-    format: options.OutputFormat = options.Format.human,
+    format: options.TableFormat = "human",
 ) -> None:
     """Measure retrieval tasks by length: needles, keys, values, chains of assignments, counting, lookup.
 
@@ -90,9 +90,8 @@ def eval_tasks(
     given = locals()  # the options are the settings, under the same names
     from ropectl.cli import output
 
-    as_json = format is options.Format.json
     if list_tasks:
-        _print_list(as_json)
+        _print_list(format)
         return
     from ropectl.evaluate.tasks_config import TasksConfig
 
@@ -102,17 +101,17 @@ def eval_tasks(
         return
     output.quiet_libraries()
     if show_prompt is not None or dry_run:
-        _print_preview(settings, show_prompt, as_json)
+        _print_preview(settings, show_prompt, format)
         return
     output.check_one_process("eval-tasks")
     output.check_new(out, overwrite)
     from ropectl.cli.gates import gate_failed
     from ropectl.evaluate.tasks_api import evaluate_tasks
-    from ropectl.report.tasks import tasks_parts
+    from ropectl.report.views import TASKS
 
     with output.ProgressReporter() as reporter:
         record = evaluate_tasks(settings, reporter)
-    output.present(record, tasks_parts, out, as_json)
+    output.present(record, TASKS, format, out)
     limit = settings.min_score
     failed = [entry for entry in record["average"] if limit is not None and entry["score"] < limit]
     if failed:
@@ -121,30 +120,39 @@ def eval_tasks(
         )
 
 
-def _print_list(as_json: bool) -> None:
+def _print_list(form: str) -> None:
     from ropectl.cli import output
-    from ropectl.report.tasks import task_list_parts
+    from ropectl.report.formats import check_format
+    from ropectl.report.views import TASK_LIST
     from ropectl.tasks.catalog import describe_task
     from ropectl.tasks.registry import all_tasks
 
-    entries = [describe_task(kind) for kind in all_tasks().values()]
-    if as_json:
-        output.print_json(entries)
-    else:
-        output.print_human(*task_list_parts(entries))
+    check_format(form, TASK_LIST, "--list")
+    output.show([describe_task(kind) for kind in all_tasks().values()], TASK_LIST, form)
 
 
-def _print_preview(settings: TasksConfig, task: str | None, as_json: bool) -> None:
+def _print_preview(settings: TasksConfig, task: str | None, form: str) -> None:
     from ropectl.cli import output
+    from ropectl.errors import ConfigError
     from ropectl.evaluate.tasks_api import example_prompt, plan_tasks
-    from ropectl.report.tasks import plan_parts, prompt_lines
+    from ropectl.report.formats import HUMAN, JSON, check_format
+    from ropectl.report.tasks import prompt_lines
+    from ropectl.report.views import TASKS_PLAN
 
-    record = plan_tasks(settings) if task is None else example_prompt(settings, task)
-    if as_json:
-        output.print_json(record)
-    elif task is not None:
-        output.print_lines(prompt_lines(record))
+    if task is None:
+        check_format(form, TASKS_PLAN, "--dry-run")
+        record = plan_tasks(settings)
+        if form == HUMAN:
+            for text in record["notes"]:
+                output.note(text)
+        output.show(record, TASKS_PLAN, form)
+        return
+    if form not in (HUMAN, JSON):
+        raise ConfigError(
+            f"--format {form} is for tables, and --show-prompt prints a prompt: possible are human, json."
+        )
+    example = example_prompt(settings, task)
+    if form == JSON:
+        output.print_json(example)
     else:
-        for text in record["notes"]:
-            output.note(text)
-        output.print_human(*plan_parts(record))
+        output.print_lines(prompt_lines(example))

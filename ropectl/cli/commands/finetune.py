@@ -240,9 +240,9 @@ def finetune(
         if format is options.Format.json:
             output.print_json(record)
         elif settings.dry_run:
-            output.print_human(*estimate_parts(record))
+            output.print_parts(estimate_parts(record))
         else:
-            output.print_human(*finetune_parts(record))
+            output.print_parts(finetune_parts(record))
             output.print_lines(step_lines(record))
     if finished.signal:
         raise typer.Exit(EXIT_OF_SIGNAL + finished.signal)

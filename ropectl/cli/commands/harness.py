@@ -85,9 +85,7 @@ def harness(
             file.write(f"{script}\n".encode())
         output.note(f"Script: {out}")
         return
-    from ropectl.report.harness import harness_parts
+    from ropectl.report.views import HARNESS
 
     record = run_harness(settings)
-    output.present(
-        {**record, "method": record["method"] or "as it is"}, harness_parts, out, format is options.Format.json
-    )
+    output.present({**record, "method": record["method"] or "as it is"}, HARNESS, format.value, out)
