@@ -17,7 +17,7 @@ from ropectl.report.figures.style import (
     place_legend,
     write_text,
 )
-from ropectl.rope.frequencies import trained_inv_freq, wavelengths
+from ropectl.rope.frequencies import critical_dimension, trained_inv_freq, wavelengths
 from ropectl.rope.geometry import RopeGeometry
 
 if TYPE_CHECKING:
@@ -44,12 +44,42 @@ def plot_frequencies(path: Path, model: str, records: Sequence[Mapping[str, Any]
         figure = Figure(figsize=(11.5, 8.0), layout="constrained")
         figure.suptitle(geometry_title(model, geometry, target), x=0.01, ha="left", fontsize=12, parse_math=False)
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 3))
-        handles = _divisor_panel(upper, shown, len(records[0]["inv_freq"]))
-        _wavelength_panel(lower, shown, RopeGeometry(**geometry), target)
-        if records[0]["critical_dimension"] < RopeGeometry(**geometry).turning_pairs:
-            _mark_critical(upper, lower, records[0]["critical_dimension"], len(records[0]["inv_freq"]))
-        place_legend(figure, handles, "method")
+        styles = [curve_style(index, len(shown), len(records[0]["inv_freq"])) for index in range(len(shown))]
+        place_legend(figure, frequency_panels(upper, lower, shown, RopeGeometry(**geometry), target, styles), "method")
         save_figure(figure, path)
+
+
+def frequency_panels(
+    upper: Axes,
+    lower: Axes,
+    records: Sequence[Mapping[str, Any]],
+    geometry: RopeGeometry,
+    target: int,
+    styles: Sequence[Mapping[str, Any]],
+) -> list[Any]:
+    """Draws divisors and wavelengths over the pair index, and returns the lines for a legend.
+
+    Args:
+        upper: Panel of the divisors.
+        lower: Panel of the wavelengths.
+        records: Of ``inspect``, on this geometry.
+        geometry: What the model was trained with.
+        target: L' [tokens].
+        styles: How to draw the curve of each record.
+    """
+    handles = _divisor_panel(upper, records, geometry.num_pairs, styles)
+    _wavelength_panel(lower, records, geometry, target, styles)
+    critical = critical_dimension(geometry)
+    if critical < geometry.turning_pairs:
+        _mark_critical(upper, lower, critical, geometry.num_pairs)
+    return handles
+
+
+def _note_size() -> float:
+    """Size of words inside of a panel [points]."""
+    from matplotlib import rcParams
+
+    return 0.9 * float(rcParams["font.size"])
 
 
 def _values(numbers: Sequence[float | None]) -> list[float]:
@@ -62,14 +92,15 @@ def _label(record: Mapping[str, Any]) -> str:
     return method_label(record["method"], record["seq_len"]) + (f"\n({still} pairs stand still)" if still else "")
 
 
-def _divisor_panel(axes: Axes, records: Sequence[Mapping[str, Any]], num_pairs: int) -> list[Any]:
+def _divisor_panel(
+    axes: Axes, records: Sequence[Mapping[str, Any]], num_pairs: int, styles: Sequence[Mapping[str, Any]]
+) -> list[Any]:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     handles = [axes.axhline(1.0, color=REFERENCE_COLOUR, linewidth=1.2, label="as trained")]
     known = [1.0]
-    for index, record in enumerate(records):
+    for record, style in zip(records, styles, strict=True):
         values = _values(record["divisors"])
-        style = curve_style(index, len(records), num_pairs)
         handles += axes.plot(range(num_pairs), values, label=_label(record), **style)
         known += [value for value in values if math.isfinite(value)]
     axes.set_yscale("log")
@@ -82,18 +113,27 @@ def _divisor_panel(axes: Axes, records: Sequence[Mapping[str, Any]], num_pairs: 
     return handles
 
 
-def _wavelength_panel(axes: Axes, records: Sequence[Mapping[str, Any]], geometry: RopeGeometry, target: int) -> None:
+def _wavelength_panel(
+    axes: Axes,
+    records: Sequence[Mapping[str, Any]],
+    geometry: RopeGeometry,
+    target: int,
+    styles: Sequence[Mapping[str, Any]],
+) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     trained, num_pairs = geometry.original_max_position_embeddings, geometry.num_pairs
     reference = wavelengths(trained_inv_freq(geometry))
     axes.plot(range(num_pairs), reference, color=REFERENCE_COLOUR, linewidth=1.2)
     known = [*reference, trained, target]
-    for index, record in enumerate(records):
+    for record, style in zip(records, styles, strict=True):
         values = _values(record["wavelengths"])
-        axes.plot(range(num_pairs), values, **curve_style(index, len(records), num_pairs))
+        axes.plot(range(num_pairs), values, **style)
         known += [value for value in values if math.isfinite(value)]
     low, high = min(known) / 1.6, max(known) * 1.6
     axes.set_yscale("log")
     axes.set_ylim(low, high)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.axhspan(low, trained, color=TRAINED_COLOUR, zorder=0, linewidth=0)
     axes.axhline(trained, color="black", linewidth=1.0)
     _line_label(axes, trained, f"L = {trained}", "top")
@@ -102,7 +142,8 @@ def _wavelength_panel(axes: Axes, records: Sequence[Mapping[str, Any]], geometry
         _line_label(axes, target, f"L' = {target}", "bottom")
     axes.text(
         0.995, 0.02, "shaded: a full turn within the trained length", transform=axes.transAxes, ha="right", va="bottom",
-        fontsize=9, color="#33536e",
+        fontsize=_note_size(), color="#33536e", zorder=3,
+        bbox={"facecolor": TRAINED_COLOUR, "edgecolor": "none", "pad": 0.8},
     )  # fmt: skip
     write_text(axes, "How long a full turn takes", "rotary pair i (0 turns fastest)", "wavelength [tokens]")
 
@@ -111,7 +152,7 @@ def _line_label(axes: Axes, height: float, text: str, side: str) -> None:
     """Names a horizontal line at the left end, where no curve is: the fastest pairs have the shortest turns."""
     axes.annotate(
         text, (0.0, height), xycoords=("axes fraction", "data"), xytext=(6, 3 if side == "bottom" else -3),
-        textcoords="offset points", ha="left", va=side, fontsize=9,
+        textcoords="offset points", ha="left", va=side, fontsize=_note_size(),
     )  # fmt: skip
 
 
@@ -123,5 +164,5 @@ def _mark_critical(upper: Axes, lower: Axes, critical: int, num_pairs: int) -> N
     lower.annotate(
         f"critical pairs: from {critical} on", (critical - 0.5, 0.97), xycoords=("data", "axes fraction"),
         xytext=(-5 if has_room else 5, 0), textcoords="offset points", ha="right" if has_room else "left", va="top",
-        fontsize=9, color="#555555",
+        fontsize=_note_size(), color="#555555",
     )  # fmt: skip

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ropectl.errors import ConfigError
+from ropectl.report.figures.inline import inlined
+from ropectl.report.figures.style import Size
 from ropectl.runs import check_writable, written_aside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from ropectl.report.figures.drawing import Drawing
 
 #: What a figure can be written as, and the metadata that keeps the time of day out of it.
 FORMATS: dict[str, dict[str, Any]] = {
@@ -33,7 +39,10 @@ _SETTINGS: Any = {
     "legend.frameon": False,
     "text.usetex": False,
     "svg.hashsalt": "ropectl",
+    # Text stays text: it can be searched, copied, read aloud and set in a font that has a name's script.
+    # Layout is computed with DejaVu Sans, which is wider than what browsers put in its place.
     "svg.fonttype": "none",
+    "hatch.linewidth": 0.5,
 }
 
 
@@ -59,24 +68,79 @@ def check_figure(path: Path) -> None:
 
 
 @contextmanager
-def house_style() -> Iterator[None]:
-    """Draws with our settings only: neither a user's matplotlibrc nor an earlier figure changes anything."""
+def house_style(size: Size | None = None) -> Iterator[None]:
+    """Draws with our settings only: neither a user's matplotlibrc nor an earlier figure changes anything.
+
+    Args:
+        size: Of a figure in a paper or on a page; None for the large ones of ``inspect``.
+    """
     import matplotlib
 
-    with matplotlib.rc_context():
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        # Names may be in any script: a bitmap shows boxes for what its font lacks, an SVG the name.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
+        if size:
+            settings: Any = size.settings
+            matplotlib.rcParams.update(settings)
         yield
 
 
-def save_figure(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path, hint: str = "Choose another place: --plot FILE", dpi: int = 150) -> None:
     """Writes a figure that is either whole or not there; one that was there is replaced.
 
     To be called within :func:`house_style`.
+
+    Args:
+        figure: The figure.
+        path: File; its suffix says the format.
+        hint: What to type where it cannot be written.
+        dpi: Of a bitmap.
 
     Raises:
         ConfigError: If the place cannot be written.
     """
     suffix = path.suffix.lower()
-    with written_aside(path, hint="Choose another place: --plot FILE") as file:
-        figure.savefig(file, format=suffix[1:], metadata=FORMATS[suffix], dpi=150)
+    with written_aside(path, hint=hint) as file:
+        figure.savefig(file, format=suffix[1:], metadata=FORMATS[suffix], dpi=dpi)
+
+
+def svg_text(figure: Figure, prefix: str = "", title: str = "") -> str:
+    """Returns a figure as an SVG element to stand in HTML, the same text for the same record.
+
+    Its background is white and opaque: the colours were chosen on white, so that a dark page shows it as a card.
+
+    Args:
+        figure: As a drawing draws it.
+        prefix: Put before every id, all of which are unique then; by default one that follows from the content.
+        title: What it is to those who cannot see it; by default the title of the drawing.
+    """
+    file = BytesIO()
+    with house_style():
+        figure.savefig(file, format="svg", metadata=FORMATS[".svg"])
+    return inlined(
+        file.getvalue(), title or str(figure.get_label()) or "figure", prefix, list(figure.get_size_inches())
+    )
+
+
+def write_figures(drawings: Sequence[Drawing], folder: Path, wide: bool = False) -> list[Path]:
+    """Writes each drawing as NAME.svg and NAME.png (300 dpi), the same bytes for the same record.
+
+    Args:
+        drawings: What to draw.
+        folder: Made if need be.
+        wide: As wide as a page instead of a column.
+
+    Raises:
+        ConfigError: If the folder cannot be written.
+    """
+    written = []
+    for drawing in drawings:
+        figure = drawing.draw(wide=wide)
+        for suffix in (".svg", ".png"):
+            path = folder / f"{drawing.name}{suffix}"
+            with house_style():
+                save_figure(figure, path, hint="Choose another place: --out PATH", dpi=300)
+            written.append(path)
+    return written

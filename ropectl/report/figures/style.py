@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,11 +24,84 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h")
 REFERENCE_COLOUR = "#8a8a8a"
 TRAINED_COLOUR = "#e4eef7"
 
+#: Perceptually uniform, and the same order in grey and for the colour-blind.
+HEAT_COLOURS = "cividis"
+
+#: What was not measured, which is not the same as 0.
+NOT_MEASURED: dict[str, Any] = {"facecolor": "white", "edgecolor": "#9a9a9a", "hatch": "//////", "linewidth": 0.0}
+
 #: A longer label is cut in the middle, where specs differ least.
 MAX_LABEL = 38
 
 #: Markers along a curve.
 _NUM_MARKERS = 8
+
+
+class Size(Enum):
+    """How wide a figure is [inch], how large its text is [points], and how many characters fit a legend's line."""
+
+    COLUMN = 3.3, 7.0, 46
+    PAGE = 6.8, 9.0, 30
+
+    def __init__(self, width: float, font: float, label: int) -> None:
+        self.width, self.font, self.label = width, font, label
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings of matplotlib that go with the size."""
+        scale = self.font / 7.0
+        return {
+            "font.size": self.font,
+            **dict.fromkeys(("axes.titlesize", "axes.labelsize"), self.font),
+            **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), self.font * 0.93),
+            "legend.title_fontsize": self.font * 0.93,
+            **dict.fromkeys(
+                ("axes.linewidth", "xtick.major.width", "ytick.major.width", "grid.linewidth"), 0.5 * scale
+            ),
+            **dict.fromkeys(("xtick.major.size", "ytick.major.size", "axes.titlepad"), 2.5 * scale),
+            "axes.labelpad": 2.0 * scale,
+            "figure.constrained_layout.h_pad": 0.03,
+            "figure.constrained_layout.w_pad": 0.03,
+        }
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one subject is drawn in every figure of a record: colour, dashes and marker, each enough on its own for seven."""
+
+    color: str
+    linestyle: Any
+    marker: str
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Arguments of a line."""
+        return {"color": self.color, "linestyle": self.linestyle, "linewidth": 1.2}
+
+
+def looks(subjects: Sequence[tuple[Hashable, bool, bool]]) -> list[Look]:
+    """Returns how each subject is drawn.
+
+    Subjects of a family share colour and marker. Where some were trained, dashes tell trained (solid) from not
+    trained (dashed); else dashes differ from family to family. The unscaled model is grey.
+
+    Args:
+        subjects: Family, whether it was trained, whether it is the unscaled model.
+    """
+    any_tuned = any(tuned for _, tuned, _ in subjects)
+    reference = next((family for family, _, is_reference in subjects if is_reference), None)
+    order = {family: None for family, _, _ in subjects if family != reference}
+    place = {family: index for index, family in enumerate(order)}
+    result = []
+    for family, tuned, _ in subjects:
+        index = place.get(family, 0)
+        dashes = DASHES[0 if tuned else 1] if any_tuned else DASHES[index % len(DASHES)]
+        if family == reference and not any_tuned:
+            dashes = DASHES[0]
+        colour = REFERENCE_COLOUR if family == reference else COLOURS[index % len(COLOURS)]
+        marker = "." if family == reference else MARKERS[index % len(MARKERS)]
+        result.append(Look(colour, dashes, marker))
+    return result
 
 
 def curve_style(index: int, count: int, num_points: int) -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""Which figures there are of a record. A new kind is one file and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ropectl.report.figures.costs import cost_drawings
+from ropectl.report.figures.drawing import Drawing
+from ropectl.report.figures.pairs import pair_drawings
+from ropectl.report.figures.passkeys import passkey_curves, passkey_maps
+from ropectl.report.figures.perplexity import perplexity_drawings
+from ropectl.report.figures.positions import position_drawings
+from ropectl.report.figures.reading import evidence_of, evidence_of_runs
+from ropectl.report.figures.retrieval import task_drawings
+from ropectl.report.figures.subjects import Evidence
+from ropectl.report.figures.training import training_drawings
+
+__all__ = ["Drawing", "drawings_of", "drawings_of_runs", "training_drawings"]
+
+#: In the order in which they are shown; each draws nothing where a record has nothing of its kind.
+KINDS: tuple[Callable[[Evidence], list[Drawing]], ...] = (
+    perplexity_drawings,
+    position_drawings,
+    passkey_maps,
+    passkey_curves,
+    cost_drawings,
+    task_drawings,
+    pair_drawings,
+)
+
+
+def drawings_of(record: Mapping[str, Any]) -> list[Drawing]:
+    """Returns the figures of a result record of any kind; nothing where nothing in it can be drawn."""
+    return _drawings(evidence_of(record))
+
+
+def drawings_of_runs(records: Mapping[str, Mapping[str, Any]]) -> list[Drawing]:
+    """Returns the figures of several records in common panels, each curve called after its run.
+
+    Args:
+        records: By the name of the run.
+    """
+    return _drawings(evidence_of_runs(records))
+
+
+def _drawings(evidence: Evidence) -> list[Drawing]:
+    return [drawing for kind in KINDS for drawing in kind(evidence)]

@@ -1,0 +1,163 @@
+"""Passkeys found: heat maps of length and place of the needle side by side, and curves over the length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ropectl.lengths import format_length
+from ropectl.report.figures.curves import (
+    finish_panels,
+    paint_curves,
+    percent,
+    reading_words,
+    shared_length,
+    subject_looks,
+)
+from ropectl.report.figures.drawing import Canvas, Drawing, drawing, name_axes, share_axis
+from ropectl.report.figures.style import HEAT_COLOURS, NOT_MEASURED, shorten
+from ropectl.report.figures.subjects import Cell, Evidence, Subject
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Least width of a cell with a number in it, as part of the font size.
+NUMBER_WIDTH = 2.05
+
+#: Height of a cell as part of the font size; lower ones where there are more places than this.
+CELL_HEIGHT, MOST_TALL = 1.75, 12
+
+#: Above this share a cell is so light that its number is dark.
+LIGHT = 0.55
+
+#: A cell's colour bar has a name and its numbers in this height, as part of the font size.
+BAR_HEIGHT = 4.5
+
+_PLACES = {
+    "depth": ("depth of the needle", "how deep in the prompt it stands (0 % is the beginning)"),
+    "position": ("position of the needle", "the token at which it begins"),
+}
+
+
+def passkey_curves(evidence: Evidence) -> list[Drawing]:
+    """Returns the share of passkeys found by length, several subjects in one panel."""
+    curves = {s.name: percent(s.passkey) for s in evidence.subjects if s.passkey}
+    if len(curves) < 2:
+        return []
+    trained = shared_length(evidence.subjects)
+
+    def paint(canvas: Canvas) -> None:
+        panels = canvas.panels([1.8])
+        paint_curves(canvas, panels, curves, subject_looks(evidence.subjects))
+        share_axis(panels[0])
+        name_axes(panels[0], y="passkeys found [%]")
+        finish_panels(panels, trained, "prompt length [tokens]")
+
+    caption = f"Share of planted numbers found; {reading_words(curves, trained, 'of the share', 'prompt')}."
+    return [drawing("passkey-curves", "Passkeys found against length", caption, paint)]
+
+
+def passkey_maps(evidence: Evidence) -> list[Drawing]:
+    """Returns small multiples of heat maps, for each kind of grid that was measured: one panel a subject, same cells."""
+    found = []
+    for grid, (_, meaning) in _PLACES.items():
+        subjects = [s for s in evidence.subjects if s.cells and s.grid == grid]
+        if not subjects:
+            continue
+        trained, trials = shared_length(subjects), sorted({p.samples for s in subjects for p in s.passkey if p.samples})
+        caption = f"Share of planted numbers found [%], by prompt length and {meaning}; hatched: not measured"
+        if trained is not None:
+            caption += f"; right of the line: past the trained length, {format_length(trained)} tokens"
+        if trials:
+            many = str(trials[0]) if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
+            caption += f"; {many} prompts a length"
+        absent = [shorten(s.name) for s in evidence.subjects if not s.cells]
+        caption += f". Not measured: {', '.join(absent)}." if 0 < len(absent) < len(subjects) else "."
+        name = "passkeys" if grid == "depth" else "passkeys-position"
+        title = f"Passkeys found by length and {grid}"
+        found.append(drawing(name, title, caption, _painter(subjects, grid, trained)))
+    return found
+
+
+def _painter(subjects: Sequence[Subject], grid: str, trained: int | None) -> Any:
+    lengths = sorted({cell.length for s in subjects for cell in s.cells})
+    places = sorted({cell.place for s in subjects for cell in s.cells})
+
+    def paint(canvas: Canvas) -> None:
+        em = canvas.size.font / 72
+        space = canvas.size.width - 5 * em
+        needed = max(len(lengths) * NUMBER_WIDTH * em, 8 * em)
+        per_row = max(1, min(len(subjects), int(space / (needed + em))))
+        rows = -(-len(subjects) // per_row)
+        cell_width = (space / per_row - em) / len(lengths)
+        cell_height = CELL_HEIGHT * em * min(1.0, MOST_TALL / len(places))
+        has_numbers = cell_width >= 0.9 * NUMBER_WIDTH * em and cell_height >= 1.1 * em
+        height = rows * (max(len(places) * cell_height, 4 * em) + 2.4 * em) + 2.5 * em + BAR_HEIGHT * em
+        canvas.figure.set_size_inches(canvas.size.width, height)
+        grid_axes = canvas.figure.subplots(rows, per_row, sharex=True, sharey=True, squeeze=False)
+        used = list(grid_axes.flat)[: len(subjects)]
+        image: Any = None
+        for axes, subject in zip(used, subjects, strict=True):
+            image = _map(axes, subject.cells, lengths, places, has_numbers)
+            within = sum(length <= trained for length in lengths) if trained is not None else 0
+            if 0 < within < len(lengths):
+                axes.axvline(within - 0.5, color="black", linewidth=1.6)
+                axes.axvline(within - 0.5, color="white", linewidth=0.6, linestyle=(0, (3, 2)))
+            name_axes(axes, title=shorten(subject.name, max(8, int((space / per_row) / (0.62 * em)))))
+        for axes in list(grid_axes.flat)[len(subjects) :]:
+            axes.set_visible(False)
+        for column in range(per_row):  # a column that ends early is labelled where it ends
+            last = max(row for row in range(rows) if row * per_row + column < len(subjects))
+            grid_axes[last, column].tick_params(labelbottom=True)
+        _ticks(used[0], lengths, places, grid, trained, cell_width / em, cell_height / em)
+        canvas.figure.supxlabel("prompt length [tokens]", fontsize=canvas.size.font)
+        canvas.figure.supylabel(
+            _PLACES[grid][0] + (" [%]" if grid == "depth" else " [token]"), fontsize=canvas.size.font
+        )
+        bar = canvas.figure.colorbar(image, ax=used, location="top", aspect=40, fraction=0.05, pad=0.02)
+        bar.set_label("passkeys found [%]")
+        bar.set_ticks([0, 25, 50, 75, 100])
+        bar.outline.set_visible(False)
+
+    return paint
+
+
+def _map(axes: Axes, cells: Sequence[Cell], lengths: Sequence[int], places: Sequence[float], numbers: bool) -> Any:
+    from matplotlib import colormaps
+    from matplotlib.patches import Rectangle
+
+    values = [[float("nan")] * len(lengths) for _ in places]
+    for cell in cells:
+        values[places.index(cell.place)][lengths.index(cell.length)] = 100 * cell.share
+    colours = colormaps[HEAT_COLOURS].with_extremes(bad=(1, 1, 1, 0))
+    axes.add_patch(Rectangle((-0.5, -0.5), len(lengths), len(places), zorder=0, **NOT_MEASURED))
+    image = axes.imshow(values, cmap=colours, vmin=0, vmax=100, aspect="auto", interpolation="nearest", zorder=1)
+    axes.grid(False)
+    axes.spines[:].set_visible(True)
+    for row, line in enumerate(values if numbers else ()):
+        for column, value in enumerate(line):
+            if value == value:
+                colour = "black" if value > 100 * LIGHT else "white"
+                axes.text(column, row, f"{value:.0f}", ha="center", va="center", color=colour, fontsize="small")
+    return image
+
+
+def _ticks(
+    axes: Axes,
+    lengths: Sequence[int],
+    places: Sequence[float],
+    grid: str,
+    trained: int | None,
+    width: float,
+    height: float,
+) -> None:
+    """Names columns and rows, as many as there is room for (sizes of a cell in parts of the font size)."""
+    names = [format_length(length) for length in lengths]
+    step = max(1, -(-int(10 * 0.62 * (max(map(len, names)) + 1)) // max(1, int(10 * width))))
+    axes.set_xticks(range(0, len(lengths), step), names[::step])
+    if trained in lengths[::step]:
+        labels = [f"{name}\n= L" if length == trained else name for name, length in zip(names, lengths, strict=True)]
+        axes.set_xticks(range(0, len(lengths), step), labels[::step])
+    rows = [f"{100 * place:.0f}" if grid == "depth" else format_length(int(place)) for place in places]
+    step = max(1, -(-12 // max(1, int(10 * height))))
+    axes.set_yticks(range(0, len(places), step), rows[::step])

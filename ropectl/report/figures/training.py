@@ -1,0 +1,157 @@
+"""A training: its loss, and what was measured in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ropectl.lengths import format_length
+from ropectl.report.figures.drawing import Canvas, Drawing, drawing, name_axes, sample_line, share_axis, value_axis
+from ropectl.report.figures.reading import length_of, mapping, number, text
+from ropectl.report.figures.style import REFERENCE_COLOUR, Look, looks, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Steps that the smoothed loss is a mean over, at most; of short runs a tenth.
+WINDOW = 20
+
+#: Steps after which no more are drawn: an SVG of so many points is still small. Further ones are left out evenly.
+MOST_STEPS = 4000
+
+#: Validations by kind: what the axis says.
+KINDS = {"perplexity": "perplexity", "passkey": "passkeys [%]"}
+
+Measured = dict[int, dict[int, float]]
+
+
+def training_drawings(metrics: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[Drawing]:
+    """Returns the curves of a training: loss by step, and perplexity and passkeys of the validations by length.
+
+    Args:
+        metrics: Lines of a run's ``metrics.jsonl``. Of a step that stands there twice, the last counts: a run that was
+            continued repeats steps.
+        settings: The run's ``run.json``, or the settings in it.
+    """
+    losses = _losses(metrics)
+    measured = {kind: found for kind in KINDS if (found := _validations(metrics, kind))}
+    if len(losses) < 2 and not measured:
+        return []
+    best = _best_step(metrics) if measured else None
+    lengths = sorted({length for curves in measured.values() for length in curves})
+
+    def paint(canvas: Canvas) -> None:
+        heights = ([1.25] if losses else []) + [1.05] * len(measured)
+        panels = canvas.panels(heights, share_x=True)
+        legend = _paint_losses(panels[0], losses) if losses else []
+        styles = dict(zip(lengths, looks([(length, False, False) for length in lengths]), strict=True))
+        for axes, (kind, curves) in zip(panels[len(heights) - len(measured) :], measured.items(), strict=True):
+            _paint_validations(axes, kind, curves, styles)
+        legend += [(f"{format_length(length)} tokens", sample_line(styles[length])) for length in lengths]
+        if best is not None:
+            for axes in panels:
+                axes.axvline(best, color="black", linewidth=0.8, linestyle=(0, (3, 2)), zorder=1)
+            panels[0].annotate(
+                f"best: step {best}", (best, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 1),
+                textcoords="offset points", ha="right" if best > _last(losses, measured) / 2 else "left", va="bottom",
+                fontsize="small",
+            )  # fmt: skip
+        name_axes(panels[-1], x="step")
+        canvas.legend(legend)
+
+    return [drawing("training", "Training", _caption(metrics, settings, measured, best), paint)]
+
+
+def _losses(metrics: Sequence[Mapping[str, Any]]) -> dict[int, float]:
+    found = {}
+    for line in metrics:
+        step, loss = _step(line), number(mapping(line).get("loss"))
+        if step is not None and loss is not None:
+            found[step] = loss
+    return dict(sorted(found.items()))
+
+
+def _step(line: Any) -> int | None:
+    value = mapping(line).get("step")
+    return 0 if value == 0 and not isinstance(value, bool) else length_of(value)
+
+
+def _validations(metrics: Sequence[Mapping[str, Any]], kind: str) -> Measured:
+    """Values by step, by length [tokens]; JSON writes lengths as text."""
+    found: Measured = {}
+    for line in metrics:
+        step = _step(line)
+        for key, given in mapping(mapping(mapping(line).get("validation")).get(kind)).items():
+            length = length_of(int(key)) if str(key).isascii() and str(key).isdigit() and len(str(key)) < 11 else None
+            value = number(given)
+            if step is None or length is None or value is None:
+                continue
+            if value > 0 if kind == "perplexity" else 0 <= value <= 1:
+                found.setdefault(length, {})[step] = value if kind == "perplexity" else 100 * value
+    return {length: dict(sorted(found[length].items())) for length in sorted(found)}
+
+
+def _best_step(metrics: Sequence[Mapping[str, Any]]) -> int | None:
+    steps = [_step(line) for line in metrics if mapping(line).get("best") is True]
+    return max((step for step in steps if step is not None), default=None)
+
+
+def _last(losses: Mapping[int, float], measured: Mapping[str, Measured]) -> int:
+    steps = [*losses, *(step for curves in measured.values() for curve in curves.values() for step in curve)]
+    return max(steps)
+
+
+def smoothed(values: Sequence[float], window: int) -> list[float]:
+    """Returns the mean of each value and those before it, ``window`` in all or as many as there are."""
+    means, total = [], 0.0
+    for index, value in enumerate(values):
+        total += value - (values[index - window] if index >= window else 0.0)
+        means.append(total / min(index + 1, window))
+    return means
+
+
+def _paint_losses(axes: Axes, losses: Mapping[int, float]) -> list[tuple[str, Any]]:
+    from matplotlib.ticker import MaxNLocator
+
+    steps, values = list(losses), list(losses.values())
+    window = max(1, min(WINDOW, len(values) // 10))
+    means = smoothed(values, window)
+    thin = slice(None, None, -(-len(steps) // MOST_STEPS))
+    each, mean = Look(REFERENCE_COLOUR, "-", ""), Look("black", "-", "")
+    axes.plot(steps[thin], values[thin], **{**each.line, "linewidth": 0.5})
+    axes.plot(steps[thin], means[thin], **mean.line)
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    name_axes(axes, y="loss [nats a token]")
+    words = "loss of a step", f"mean of {window} step{'s' if window > 1 else ''}"
+    return [(words[0], sample_line(each, linewidth=0.8)), (words[1], sample_line(mean))]
+
+
+def _paint_validations(axes: Axes, kind: str, curves: Measured, styles: Mapping[int, Look]) -> None:
+    for length, curve in curves.items():
+        look = styles[length]
+        axes.plot(list(curve), list(curve.values()), **look.line, marker=look.marker, markersize=3.2)
+    if kind == "perplexity":
+        value_axis(axes, [value for curve in curves.values() for value in curve.values()])
+    else:
+        share_axis(axes)
+    name_axes(axes, y=KINDS[kind])
+
+
+def _caption(
+    metrics: Sequence[Mapping[str, Any]],
+    settings: Mapping[str, Any],
+    measured: Mapping[str, Measured],
+    best: int | None,
+) -> str:
+    settings = mapping(settings)
+    settings = mapping(settings.get("settings")) or settings
+    what = [shorten(text(settings.get(key))) for key in ("model", "method", "strategy") if text(settings.get(key))]
+    caption = f"Training{' of ' + ', '.join(what) if what else ''}: loss of each step and its running mean"
+    tokens = max((number(mapping(line).get("tokens")) or 0 for line in metrics), default=0)
+    if tokens:
+        caption += f", {tokens:,.0f} tokens in all"
+    if measured:
+        caption += "; below, held-out text and planted numbers at several lengths"
+    if best is not None:
+        caption += f"; dashed: step {best}, the best validation, whose weights were kept"
+    return caption + "."
