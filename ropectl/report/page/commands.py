@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 #: Flags that are not called as their settings.
-_FLAGS = {"lengths": "length", "methods": "method", "factors": "factor", "needle_positions": "position", "tasks": "task"}
+_FLAGS = {
+    "lengths": "length",
+    "methods": "method",
+    "factors": "factor",
+    "needle_positions": "position",
+    "tasks": "task",
+}
 
 #: Settings that a command is given as arguments.
 _ARGUMENTS = ("model", "others")

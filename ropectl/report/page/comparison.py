@@ -71,12 +71,18 @@ def verdict_section(record: Mapping[str, Any], folder: Path | None) -> Section:
         row, pick = record["rows"][index], record["pick"]
         blocks.append(Words(f"Pick: {row_names(record['rows'])[index]}, for {target:,} tokens.", "lead"))
         blocks.append(reach_bars(row["reach"], target, trained_length(record)))
-        blocks.append(Words("Chosen by rule, not by name: the longest use, then the longest modelling, then the lowest price:"))
+        blocks.append(
+            Words("Chosen by rule, not by name: the longest use, then the longest modelling, then the lowest price:")
+        )
         blocks.append(Points(pick["reasons"]))
         blocks.extend(Words(sentence) for sentence in record["verdict"])
     failed = sum(bool(row["errors"]) for row in record["rows"])
     if failed:
-        blocks.append(Words(f"{failed} of {len(record['rows'])} rows lack something that failed: see \u201cErrors\u201d.", "warning"))
+        blocks.append(
+            Words(
+                f"{failed} of {len(record['rows'])} rows lack something that failed: see \u201cErrors\u201d.", "warning"
+            )
+        )
     return Section("Verdict", "verdict", blocks)
 
 
@@ -84,7 +90,7 @@ def table_section(record: Mapping[str, Any]) -> Section:
     """Returns the comparison as one table, or one for each measurement where there are many lengths."""
     lengths, rows = record["lengths"], record["rows"]
     has_passkeys = any(row["passkey"] for row in rows)
-    parts = [_Perplexity(record)]
+    parts: list[_Part] = [_Perplexity(record)]
     if not record["same_tokens"]:
         parts.append(_Bits(record))
     if has_passkeys:

@@ -25,7 +25,11 @@ def downloads_section(run: Run) -> Section:
     rows = list(_rows(run.kind, run.record))
     if rows:
         files.append(_file("numbers.csv", "text/csv", _csv(rows)))
-    return Section("Records", "records", [Words("Everything on this page is made from these files, which it holds."), Downloads(files)])
+    return Section(
+        "Records",
+        "records",
+        [Words("Everything on this page is made from these files, which it holds."), Downloads(files)],
+    )
 
 
 def _media(name: str) -> str:
@@ -59,7 +63,9 @@ def _rows(kind: str, record: Mapping[str, Any]) -> Iterator[list[Any]]:
             for sense, length in row["reach"].items():
                 yield [*head, f"reach_{sense}", "", "", length, "", "", ""]
     elif kind == "perplexity":
-        yield from _points([record["model"], record["method"], ""], f"perplexity_{record['protocol']}", record["points"])
+        yield from _points(
+            [record["model"], record["method"], ""], f"perplexity_{record['protocol']}", record["points"]
+        )
     elif kind == "passkey":
         yield from _passkeys([record["model"], record["method"], ""], record["lengths"])
     elif kind == "tasks":

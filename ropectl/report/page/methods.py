@@ -100,7 +100,9 @@ def _parameter_table(spec: str, parameters: Sequence[Mapping[str, Any]]) -> Tabl
             Cell(parameter["help"] or ""),
         ]
         rows.append(Row(name, cells))
-    return Table(f"Parameters of {spec.partition(':')[0]}", ["parameter", "as used", "default", "unit", "meaning"], rows)
+    return Table(
+        f"Parameters of {spec.partition(':')[0]}", ["parameter", "as used", "default", "unit", "meaning"], rows
+    )
 
 
 def _value(value: Any) -> str:
@@ -123,7 +125,10 @@ def training_blocks(row: Mapping[str, Any], curves: Mapping[str, Figures]) -> li
             ("Optimizer steps", _count(training["steps"])),
             ("Tokens predicted", _count(training["tokens"])),
             ("Time in steps", NOTHING if training["seconds"] is None else f"{training['seconds']:,.0f} s"),
-            ("Loss of the last ten steps", NOTHING if training["last_loss"] is None else f"{training['last_loss']:.4f} nats"),
+            (
+                "Loss of the last ten steps",
+                NOTHING if training["last_loss"] is None else f"{training['last_loss']:.4f} nats",
+            ),
             ("Checkpoint", training["checkpoint"] or NOTHING),
         )
     ]
@@ -160,7 +165,9 @@ def perplexity_table(caption: str, points: Sequence[Mapping[str, Any]]) -> Table
             number_cell(point["perplexity"], perplexity_text(point["perplexity"])),
             Cell(interval(point["ci_low"], point["ci_high"])),
             number_cell(nll, NOTHING if nll is None else f"{nll:.4f}"),
-            number_cell(point["bits_per_byte"], NOTHING if point["bits_per_byte"] is None else f"{point['bits_per_byte']:.4f}"),
+            number_cell(
+                point["bits_per_byte"], NOTHING if point["bits_per_byte"] is None else f"{point['bits_per_byte']:.4f}"
+            ),
             number_cell(point["num_tokens"], f"{point['num_tokens']:,}"),
             number_cell(point["num_documents"], f"{point['num_documents']:,}"),
         ]
@@ -175,7 +182,9 @@ def _gain(point: Mapping[str, Any]) -> Cell:
     gain, low, high = point["gain_over_trained"], point["gain_ci_low"], point["gain_ci_high"]
     if gain is None:
         return Cell(NOTHING)
-    return number_cell(gain, f"{gain + 0.0:+.4f}", "", "" if low is None or high is None else f"{low:+.4f} to {high:+.4f}")
+    return number_cell(
+        gain, f"{gain + 0.0:+.4f}", "", "" if low is None or high is None else f"{low:+.4f} to {high:+.4f}"
+    )
 
 
 def passkey_table(caption: str, entries: Sequence[Mapping[str, Any]]) -> Table:
@@ -200,7 +209,9 @@ def depth_table(entries: Sequence[Mapping[str, Any]]) -> Table:
     for entry in entries:
         found = {cell["depth"]: cell for cell in entry["depths"]}
         cells = [
-            number_cell(found[d]["accuracy"], f"{found[d]['correct']}/{found[d]['trials']}") if d in found else Cell(NOTHING)
+            number_cell(found[d]["accuracy"], f"{found[d]['correct']}/{found[d]['trials']}")
+            if d in found
+            else Cell(NOTHING)
             for d in depths
         ]
         rows.append(Row(f"{entry['length']:,}", cells))

@@ -83,9 +83,11 @@ def _properties(style: str) -> dict[str, str]:
         name, _, value = (part.strip() for part in declaration.partition(":"))
         if name == "font" and (font := _FONT.fullmatch(value)):
             found["font-size"], found["font-family"] = font["size"], font["family"]
-            words = font["before"].split()
-            found.update({"font-weight": word for word in words if word in _WEIGHTS})
-            found.update({"font-style": word for word in words if word in ("italic", "oblique")})
+            for word in font["before"].split():
+                if word in _WEIGHTS:
+                    found["font-weight"] = word
+                elif word in ("italic", "oblique"):
+                    found["font-style"] = word
         elif name in _PROPERTIES and ("url(" not in value or value.startswith("url(#")):
             found[name] = value
     return found
