@@ -15,7 +15,7 @@ class Words:
 
     Attributes:
         text: The sentences.
-        tone: ``lead`` for what matters most, ``note`` for small print, ``warning``, or nothing.
+        tone: ``headline`` or ``lead`` for what matters most, ``note`` for small print, ``warning``, or nothing.
     """
 
     kind: ClassVar[str] = "words"
@@ -41,10 +41,16 @@ class Link:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what they are."""
+    """Names and what they are.
+
+    Attributes:
+        entries: The names and what they are.
+        is_long: Whether a line holds one of them only.
+    """
 
     kind: ClassVar[str] = "facts"
     entries: Sequence[tuple[str, str | Link]]
+    is_long: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,7 @@ class Table:
         notes: What its marks mean.
         groups: Heads over several columns behind the first: text and how many; none where there are none.
         is_sorted_by_reader: Whether a reader may sort it.
+        words: Columns of words instead of numbers.
     """
 
     kind: ClassVar[str] = "table"
@@ -104,6 +111,7 @@ class Table:
     notes: Sequence[str] = ()
     groups: Sequence[tuple[str, int]] = ()
     is_sorted_by_reader: bool = False
+    words: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -133,6 +141,7 @@ class Bars:
         target: The target, as text.
         trained_share: Where the trained length lies, in [0, 1].
         trained: The trained length, as text.
+        is_short: Whether what the lengths mean is said elsewhere on the page.
     """
 
     kind: ClassVar[str] = "bars"
@@ -140,6 +149,7 @@ class Bars:
     target: str
     trained_share: float
     trained: str
+    is_short: bool = False
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def verdict_section(record: Mapping[str, Any], folder: Path | None) -> Section:
         blocks.extend(Words(sentence, "lead") for sentence in record["verdict"])
     else:
         row, pick = record["rows"][index], record["pick"]
-        blocks.append(Words(f"Pick: {row_names(record['rows'])[index]}, for {target:,} tokens.", "lead"))
+        blocks.append(Words(f"Pick for {target:,} tokens: {row_names(record['rows'])[index]}", "headline"))
         blocks.append(reach_bars(row["reach"], target, trained_length(record)))
         blocks.append(
             Words("Chosen by rule, not by name: the longest use, then the longest modelling, then the lowest price:")

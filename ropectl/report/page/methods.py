@@ -8,7 +8,7 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.report.page.blocks import Block, Cell, Commands, Facts, Figures, Hidden, Link, Row, Section, Table, Words
 from ropectl.report.page.commands import row_commands
-from ropectl.report.page.numbers import NOTHING, interval, number_cell, percent, reach_bars, share_interval
+from ropectl.report.page.numbers import NOTHING, interval, number_cell, percent, reach_bars, share_interval, signed
 from ropectl.report.tables import perplexity_text, row_names
 from ropectl.rope.catalog import describe_method
 from ropectl.rope.method import ScalingMethod
@@ -32,7 +32,7 @@ def methods_section(record: Mapping[str, Any], curves: Mapping[str, Figures]) ->
     seen: set[str] = set()
     sections = []
     for index, (row, name) in enumerate(zip(rows, names, strict=True)):
-        blocks: list[Block] = [reach_bars(row["reach"], record["target_length"], _trained(record))]
+        blocks: list[Block] = [reach_bars(row["reach"], record["target_length"], _trained(record), is_short=True)]
         described = [] if row["method"] in seen else method_blocks(row["method"])
         seen.add(row["method"])
         blocks = [*described, *blocks, *training_blocks(row, curves)]
@@ -64,15 +64,17 @@ def method_blocks(spec: str) -> list[Block]:
         return [Words(f"{spec}: this version of ropectl knows no such method, so that it cannot be described.", "note")]
     entry = describe_method(kind)
     facts: list[tuple[str, str | Link]] = [("Formula", entry["formula"]), ("In a stock config", entry["native"])]
-    blocks: list[Block] = [Words(_first_sentences(entry["summary"]))]
-    blocks.append(Facts([("Reference", _reference(kind)), *facts]))
+    blocks: list[Block] = [Words(text) for text in _paragraphs(entry["summary"])]
+    blocks.append(Facts([("Reference", _reference(kind)), *facts], is_long=True))
     if entry["parameters"]:
         blocks.append(_parameter_table(spec, entry["parameters"]))
     return blocks
 
 
-def _first_sentences(text: str | None) -> str:
-    return " ".join((text or "").split())
+def _paragraphs(text: str | None) -> list[str]:
+    """A docstring as sentences: its lines joined, its marks for code taken out."""
+    parts = (text or "").replace("``", "").split("\n\n")
+    return [" ".join(part.split()) for part in parts if part.strip()]
 
 
 def _reference(kind: type[ScalingMethod]) -> str | Link:
@@ -100,9 +102,8 @@ def _parameter_table(spec: str, parameters: Sequence[Mapping[str, Any]]) -> Tabl
             Cell(parameter["help"] or ""),
         ]
         rows.append(Row(name, cells))
-    return Table(
-        f"Parameters of {spec.partition(':')[0]}", ["parameter", "as used", "default", "unit", "meaning"], rows
-    )
+    columns = ["parameter", "as used", "default", "unit", "meaning"]
+    return Table(f"Parameters of {spec.partition(':')[0]}", columns, rows, words=(4,))
 
 
 def _value(value: Any) -> str:
@@ -183,7 +184,7 @@ def _gain(point: Mapping[str, Any]) -> Cell:
     if gain is None:
         return Cell(NOTHING)
     return number_cell(
-        gain, f"{gain + 0.0:+.4f}", "", "" if low is None or high is None else f"{low:+.4f} to {high:+.4f}"
+        gain, signed(gain), "", "" if low is None or high is None else f"{signed(low)} to {signed(high)}"
     )
 
 

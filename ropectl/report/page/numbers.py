@@ -45,6 +45,11 @@ def signed_percent(value: float | None) -> str:
     return f"{value:+.1%}".replace("-", MINUS).replace("%", "\u2009%")
 
 
+def signed(value: float) -> str:
+    """Returns a difference of losses with its sign."""
+    return f"{value + 0.0:+.4f}".replace("-", MINUS)
+
+
 def change_mark(value: float | None) -> str:
     """Returns how a relative change of perplexity is coloured."""
     if value is None or abs(value) <= VISIBLE_CHANGE:
@@ -85,13 +90,14 @@ def at(entries: Iterable[Mapping[str, Any]], length: int, key: str) -> Mapping[s
     return next((entry for entry in entries if entry[key] == length), None)
 
 
-def reach_bars(reach: Mapping[str, int | None], target: int, trained: int) -> Bars:
+def reach_bars(reach: Mapping[str, int | None], target: int, trained: int, is_short: bool = False) -> Bars:
     """Returns the three lengths against the target; one that has no limit fills it.
 
     Args:
         reach: ``computes``, ``models`` and ``uses``; those that it lacks are left out.
         target: The context that was asked for [tokens].
         trained: L [tokens].
+        is_short: Whether what they mean is said elsewhere.
     """
     bars = []
     for sense, meaning in MEANINGS.items():
@@ -102,4 +108,4 @@ def reach_bars(reach: Mapping[str, int | None], target: int, trained: int) -> Ba
         text = "unlimited" if unlimited else f"{length:,}" if length else "none" if length == 0 else "not judged"
         share = 1.0 if unlimited else None if length is None else max(0.0, min(1.0, length / target))
         bars.append(Bar(sense, text, share, meaning))
-    return Bars(bars, f"{target:,} tokens", min(1.0, trained / target), f"{trained:,}")
+    return Bars(bars, f"{target:,} tokens", min(1.0, trained / target), f"{trained:,}", is_short)
