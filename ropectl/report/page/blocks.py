@@ -142,6 +142,7 @@ class Bars:
         trained_share: Where the trained length lies, in [0, 1].
         trained: The trained length, as text.
         is_short: Whether what the lengths mean is said elsewhere on the page.
+        aim: Why the target is one, as it ends a sentence.
     """
 
     kind: ClassVar[str] = "bars"
@@ -150,6 +151,7 @@ class Bars:
     trained_share: float
     trained: str
     is_short: bool = False
+    aim: str = "that were asked for"
 
 
 @dataclass(frozen=True)

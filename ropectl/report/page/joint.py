@@ -19,6 +19,61 @@ _Line = tuple[str, str, bool, str, Sequence[Mapping[str, Any]], Sequence[Mapping
 def joint_table(runs: Sequence[Run]) -> list[Block]:
     """Returns perplexity and retrieval of all runs by length; what only one of them measured is in its own section."""
     lines = [line for number, run in enumerate(runs, 1) for line in _lines(run, number)]
+    blocks: list[Block] = _measurements(lines)
+    if not blocks:
+        blocks.append(Words("These runs have no measurement in common; each is shown below."))
+    texts = {str(run.record["text"]) for run in runs if "text" in run.record}
+    if len(texts) > 1:
+        names = ", ".join(sorted(texts))
+        blocks.append(
+            Words(f"The runs score different texts ({names}): their perplexities are not comparable.", "warning")
+        )
+    differing = _differing(runs)
+    return [_verdicts(runs), *blocks, *([differing] if differing else [])]
+
+
+def _verdicts(runs: Sequence[Run]) -> Table:
+    """What each run comes to."""
+    rows = []
+    for number, run in enumerate(runs, 1):
+        record = run.record
+        verdict = record.get("verdict") or (record.get("pick") or {}).get("reasons") or ""
+        text = verdict if isinstance(verdict, str) else "; ".join(map(str, verdict))
+        picked = picked_row(record) if run.kind == "comparison" else None
+        pick = (
+            row_names(record["rows"])[picked]
+            if picked is not None
+            else short_spec(str(record.get("method") or NOTHING))
+        )
+        rows.append(
+            Row(run.name, [Cell(str(record.get("model") or NOTHING)), Cell(pick), Cell(text)], f"run-{number}-run")
+        )
+    return Table("What each run comes to", ["run", "model", "pick, or method", "verdict"], rows, words=(1, 2, 3))
+
+
+def _differing(runs: Sequence[Run]) -> Table | None:
+    """Settings that are not the same in all runs; those that only one kind of run knows are no difference."""
+    settings = [(run.record.get("manifest") or {}).get("config") for run in runs]
+    known = [each if isinstance(each, Mapping) else {} for each in settings]
+    shared = [name for name in known[0] if all(name in each for each in known)]
+    rows = [
+        Row(name.replace("_", " "), [Cell(_plain(each[name])) for each in known])
+        for name in shared
+        if any(each[name] != known[0][name] for each in known)
+    ]
+    if not rows:
+        return None
+    columns = ["setting", *(run.name for run in runs)]
+    return Table("Settings in which the runs differ", columns, rows, words=tuple(range(1, len(columns))))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or NOTHING
+    return NOTHING if value is None else str(value)
+
+
+def _measurements(lines: Sequence[_Line]) -> list[Block]:
     blocks: list[Block] = []
     for text, protocol in (("Perplexity", "prefix"), ("Perplexity, protocol {}", None)):
         kinds = dict.fromkeys(line[3] for line in lines if line[4])
@@ -32,14 +87,6 @@ def joint_table(runs: Sequence[Run]) -> list[Block]:
     own = [line for line in lines if line[6]]
     if own:
         blocks.append(_reach(own))
-    if not blocks:
-        return [Words("These runs have no measurement in common; each is shown below.")]
-    texts = {str(run.record["text"]) for run in runs if "text" in run.record}
-    if len(texts) > 1:
-        names = ", ".join(sorted(texts))
-        blocks.append(
-            Words(f"The runs score different texts ({names}): their perplexities are not comparable.", "warning")
-        )
     return blocks
 
 

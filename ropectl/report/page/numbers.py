@@ -17,6 +17,9 @@ VISIBLE_CHANGE = 0.005
 
 MINUS = "\u2212"
 
+#: Why a length is what others are drawn against.
+ASKED, LONGEST, MADE_FOR = "that were asked for", "that were the most measured", "that the method is made for"
+
 MEANINGS = {
     "computes": "Positions whose slow rotations were all seen in training. A formula, not a measurement.",
     "models": "Text is predicted no worse than by the unscaled model at its trained length. Measured.",
@@ -90,7 +93,9 @@ def at(entries: Iterable[Mapping[str, Any]], length: int, key: str) -> Mapping[s
     return next((entry for entry in entries if entry[key] == length), None)
 
 
-def reach_bars(reach: Mapping[str, int | None], target: int, trained: int, is_short: bool = False) -> Bars:
+def reach_bars(
+    reach: Mapping[str, int | None], target: int, trained: int, is_short: bool = False, aim: str = ASKED
+) -> Bars:
     """Returns the three lengths against the target; one that has no limit fills it.
 
     Args:
@@ -98,6 +103,7 @@ def reach_bars(reach: Mapping[str, int | None], target: int, trained: int, is_sh
         target: The context that was asked for [tokens].
         trained: L [tokens].
         is_short: Whether what they mean is said elsewhere.
+        aim: Why the target is one.
     """
     bars = []
     for sense, meaning in MEANINGS.items():
@@ -108,4 +114,4 @@ def reach_bars(reach: Mapping[str, int | None], target: int, trained: int, is_sh
         text = "unlimited" if unlimited else f"{length:,}" if length else "none" if length == 0 else "not judged"
         share = 1.0 if unlimited else None if length is None else max(0.0, min(1.0, length / target))
         bars.append(Bar(sense, text, share, meaning))
-    return Bars(bars, f"{target:,} tokens", min(1.0, trained / target), f"{trained:,}", is_short)
+    return Bars(bars, f"{target:,} tokens", min(1.0, trained / target), f"{trained:,}", is_short, aim)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ropectl.report.page.blocks import Block, Cell, Facts, Hidden, Link, Points, Row, Section, Table, Words
 from ropectl.report.page.methods import depth_table, method_blocks, passkey_table, perplexity_table
-from ropectl.report.page.numbers import NOTHING, number_cell, percent, reach_bars, tokens
+from ropectl.report.page.numbers import LONGEST, MADE_FOR, NOTHING, number_cell, percent, reach_bars, tokens
 from ropectl.rope.method import short_spec
 
 #: More pairs than this are shown only when asked for.
@@ -26,8 +26,8 @@ def perplexity_sections(record: Mapping[str, Any]) -> list[Section]:
     verdict: list[Block] = [Words(sentence, "lead") for sentence in record["verdict"]]
     reach = record.get("reach")
     longest = max(point["context_length"] for point in record["points"])
-    if isinstance(reach, Mapping) and "models" in reach and _is_length(reach["models"]):
-        verdict.append(reach_bars({"models": reach["models"]}, max(longest, trained), trained))
+    if isinstance(reach, Mapping) and isinstance(reach.get("models"), int):
+        verdict.append(reach_bars({"models": reach["models"]}, max(longest, trained), trained, aim=LONGEST))
     if not verdict:
         known = [point for point in record["points"] if point["perplexity"] is not None]
         best = min(known, key=lambda point: point["perplexity"], default=None)
@@ -64,10 +64,6 @@ def perplexity_sections(record: Mapping[str, Any]) -> list[Section]:
     ]
 
 
-def _is_length(value: Any) -> bool:
-    return value is None or isinstance(value, int)
-
-
 def _position_table(point: Mapping[str, Any]) -> Table:
     rows = []
     for part in point["positions"]:
@@ -85,7 +81,7 @@ def passkey_sections(record: Mapping[str, Any]) -> list[Section]:
     entries, trained = record["lengths"], record["geometry"]["original_max_position_embeddings"]
     longest = max(entry["length"] for entry in entries)
     verdict: list[Block] = [Words(record["verdict"], "lead")]
-    verdict.append(reach_bars({"uses": record["reach"].get("uses")}, max(longest, trained), trained))
+    verdict.append(reach_bars({"uses": record["reach"].get("uses")}, max(longest, trained), trained, aim=LONGEST))
     k_max = [f"k_max at {_share(key)}: {tokens(value)}" for key, value in record["k_max"].items()]
     if k_max:
         verdict.append(Points(k_max))
@@ -139,7 +135,7 @@ def tasks_sections(record: Mapping[str, Any]) -> list[Section]:
     wanted = percent(record["reach"].get("used_score"))
     verdict: list[Block] = [
         Words(f"Uses {tokens(uses)}: at least {wanted} on average at that length and at every shorter one.", "lead"),
-        reach_bars({"uses": uses}, max([*lengths, trained]), trained),
+        reach_bars({"uses": uses}, max([*lengths, trained]), trained, aim=LONGEST),
     ]
     table = Table("Score, 95 % interval", ["task", *(f"{n:,}" for n in lengths), "uses", "metric"], rows)
     notes = (
@@ -165,7 +161,7 @@ def inspection_sections(record: Mapping[str, Any]) -> list[Section]:
     facts.append(("first critical pair", str(record["critical_dimension"])))
     pairs = _pairs(record)
     verdict: list[Block] = [
-        reach_bars({"computes": record["reach"]}, target, trained),
+        reach_bars({"computes": record["reach"]}, target, trained, aim=MADE_FOR),
         *(Words(warning, "warning") for warning in record["warnings"]),
     ]
     numbers: list[Block] = [Facts(facts)]

@@ -24,6 +24,9 @@ _PROPERTIES = frozenset(
 #: ``font: italic 700 10px 'A', 'B', serif``.
 _FONT = re.compile(r"(?P<before>.*?)(?P<size>[\d.]+(?:px|pt|em|%)?)(?:/\S+)?\s+(?P<family>\D.*)")
 
+#: ``#name`` and ``url(#name)``.
+_REFERENCE = re.compile(r"#([^)\s\"']+)")
+
 _WEIGHTS = frozenset({"bold", "100", "200", "300", "400", "500", "600", "700", "800", "900"})
 
 
@@ -43,6 +46,7 @@ def policed(svg: str) -> str:
     if _name(root.tag) != "svg":
         raise ValueError(f"no SVG, but {_name(root.tag)}")
     _clean(root)
+    _drop_ids(root)
     root.set("xmlns", _SVG)
     root.attrib.setdefault("stroke-linejoin", "round")
     return ET.tostring(root, encoding="unicode")
@@ -67,6 +71,18 @@ def _clean(element: ET.Element) -> None:
                 element.set(own, property_value)
         elif _is_harmless(name, value):
             element.set(name, value)
+
+
+def _drop_ids(root: ET.Element) -> None:
+    """Takes out the ids that nothing refers to, and those that are there already: equal images are called alike."""
+    used = {name for element in root.iter() for value in element.attrib.values() for name in _REFERENCE.findall(value)}
+    used.update(name for element in root.iter() for name in element.get("aria-labelledby", "").split())
+    for element in root.iter():
+        name = element.get("id")
+        if name is not None and name not in used:
+            del element.attrib["id"]
+        elif name is not None:
+            used.discard(name)
 
 
 def _is_harmless(name: str, value: str) -> bool:
