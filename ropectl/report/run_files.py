@@ -30,6 +30,8 @@ def read_bytes(path: Path) -> bytes:
         ConfigError: If it cannot be read, or is too large to be a record.
     """
     try:
+        if not path.is_file():  # a pipe would be waited for, for ever
+            raise ConfigError(f"{path} is no file that can be read.", _WANTED)
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise ConfigError(

@@ -55,6 +55,12 @@ def page_of() -> Callable[..., str]:
 
 
 @pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves out what takes longest where a test is about the rest."""
+    monkeypatch.setattr("ropectl.report.page.runs.record_drawings", lambda _: [])
+
+
+@pytest.fixture
 def record(comparison: Path) -> Any:
     """The comparison's document."""
     import json
