@@ -130,11 +130,11 @@ def training_blocks(row: Mapping[str, Any], curves: Mapping[str, Figures]) -> li
                 "Loss of the last ten steps",
                 NOTHING if training["last_loss"] is None else f"{training['last_loss']:.4f} nats",
             ),
-            ("Checkpoint", training["checkpoint"] or NOTHING),
         )
     ]
     found = curves.get(training["id"])
-    return [Words("Measured after a training of its own:"), Facts(facts), *([found] if found else [])]
+    checkpoint = Facts([("Checkpoint", training["checkpoint"] or NOTHING)], is_long=True)
+    return [Words("Measured after a training of its own:"), Facts(facts), checkpoint, *([found] if found else [])]
 
 
 def _count(value: int | None) -> str:

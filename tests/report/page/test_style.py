@@ -22,7 +22,8 @@ PAIRS = [
 
 def schemes() -> dict[str, dict[str, str]]:
     light, dark, paper = (
-        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{3,6})", block)) for block in re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)
+        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{3,6})", block))
+        for block in re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)
     )
     return {"light": light, "dark": {**light, **dark}, "paper": {**light, **paper}}
 
