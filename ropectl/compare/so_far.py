@@ -109,7 +109,7 @@ def comparison_so_far(folder: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
         if plan["schema_version"] > SCHEMA_VERSION:
             raise ConfigError(f"{folder / PLAN_FILE} was written by a newer ropectl.", "Update ropectl to read it.")
         config = CompareConfig(**plan["manifest"]["config"])
-        parts = [*_plain(folder, plan), *_tuned(folder, plan)]
+        parts = _in_order(list(_plain(folder, plan)), list(_tuned(folder, plan)))
         baseline = parts[0].measured
         rows = [part.row(baseline, _Tolerances(config.tolerance, config.uses_accuracy)) for part in parts]
         found = sum(len(part.measured.records) for part in parts)
@@ -134,6 +134,17 @@ def comparison_so_far(folder: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
         },
         "manifest": plan["manifest"],
     }
+
+
+def _in_order(plain: Sequence[_Part], tuned: Sequence[_Part]) -> list[_Part]:
+    """Each trained row behind that of the same method and model as it is given."""
+    first = plain[0].measured.subject.name
+    ordered = []
+    for part in plain:
+        ordered.append(part)
+        if part.measured.subject.name == first:
+            ordered.extend(each for each in tuned if each.measured.method == part.measured.method)
+    return ordered
 
 
 def _plain(folder: Path, plan: Mapping[str, Any]) -> Iterator[_Part]:

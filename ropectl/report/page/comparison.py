@@ -122,7 +122,8 @@ def _table(record: Mapping[str, Any], parts: Sequence[_Part], together: bool) ->
 
 def _row_note(record: Mapping[str, Any], index: int) -> str:
     missing = (record.get("unfinished") or {}).get("by_row", [])
-    note = f"{missing[index]} cells missing" if index < len(missing) and missing[index] else ""
+    count = missing[index] if index < len(missing) else 0
+    note = f"{count} cell{'s' if count > 1 else ''} missing" if count else ""
     return note or ("failed in part" if record["rows"][index]["errors"] else "")
 
 

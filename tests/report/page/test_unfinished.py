@@ -62,6 +62,28 @@ def test_with_all_cells_it_says_what_the_comparison_says(comparison: Path, recor
     assert so_far["manifest"]["config"] == record["manifest"]["config"]
 
 
+def test_tuned_rows(config: CompareConfig, tmp_path: Path, page_of: PageOf) -> None:
+    """Rows, in their order, are those of the run that ends; what a training lacks is counted."""
+    recipe, text = tmp_path / "recipe.yaml", tmp_path / "text.txt"
+    text.write_text("\n".join(f"def function_{i}(argument):\n    return argument * {i * i}\n" for i in range(400)))
+    recipe.write_text(f"text: {text}\nsteps: 2\nbatch_size: 1\nseq_len: 160\nwarmup_steps: 0\n")
+    record = compare_methods(config.model_copy(update={"finetune": recipe}), tmp_path / "run").record
+    html = page_of(tmp_path / "run")
+    assert problems(html) == [] and "Measured after a training of its own" in read(html).body_text
+    plan = read_plan(tmp_path / "run")
+    assert plan is not None
+    so_far = comparison_so_far(tmp_path / "run", plan)
+    assert so_far["unfinished"]["missing"] == 0 and any(row["training"] for row in so_far["rows"])
+    for ours, theirs in zip(so_far["rows"], record["rows"], strict=True):
+        assert {**ours, "training": None} == {**theirs, "training": None}
+        assert (ours["training"] or {}).get("id") == (theirs["training"] or {}).get("id")
+    last = [cell["id"] for cell in record["manifest"]["cells"] if cell["training"]][-1]
+    (tmp_path / "run" / "cells" / f"{last}.json").unlink()
+    (tmp_path / "run" / "comparison.json").unlink()
+    text_of_page = read(page_of(tmp_path / "run")).body_text
+    assert "Unfinished: 1 of" in text_of_page and "1 cell missing" in text_of_page
+
+
 def test_damaged_and_foreign_cells_count_as_missing(comparison: Path, tmp_path: Path, page_of: PageOf) -> None:
     folder = tmp_path / "run"
     shutil.copytree(comparison, folder)
