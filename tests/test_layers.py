@@ -64,7 +64,7 @@ def test_imports_only_downwards(path: Path) -> None:
         "import ropectl.report.perplexity, ropectl.evaluate.protocols, ropectl.evaluate.presets, ropectl.evaluate.verdict",
         "import ropectl.report.self_test, ropectl.report.patch, ropectl.report.runtime_check, ropectl.report.finetune",
         "import ropectl.report.figures.frequencies, ropectl.report.figures.decay, sys; assert 'matplotlib' not in sys.modules",
-        "import ropectl.report.figures.catalog, sys; assert 'matplotlib' not in sys.modules",
+        "import ropectl.report.page.write, ropectl.report.figures.catalog, sys; assert 'matplotlib' not in sys.modules",
         "import ropectl.runtimes as r; from ropectl.runtimes.matrix import all_runtimes; assert len(all_runtimes()) == 4",
         "import ropectl.records, ropectl.task_records, ropectl.lengths, ropectl.runs",
         "import ropectl.tasks.registry as r; r.all_tasks(); import ropectl.tasks.catalog, ropectl.report.tasks",

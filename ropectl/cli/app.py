@@ -24,6 +24,7 @@ from ropectl.cli.commands.harness import harness
 from ropectl.cli.commands.inspect import inspect
 from ropectl.cli.commands.methods import methods
 from ropectl.cli.commands.patch import patch
+from ropectl.cli.commands.report import report
 from ropectl.cli.commands.verify_runtime import verify_runtime
 from ropectl.errors import RopectlError
 from ropectl.hf.out_of_memory import is_out_of_memory
@@ -49,6 +50,7 @@ app.command("eval-perplexity")(eval_perplexity)
 app.command("eval-passkey")(eval_passkey)
 app.command("eval-tasks")(eval_tasks)
 app.command("harness")(harness)
+app.command("report")(report)
 app.command("inspect")(inspect)
 app.command("patch")(patch)
 app.command("finetune")(finetune)

@@ -29,9 +29,21 @@ def comparison_document(
         measured: What there is of each row.
         num_targets: K of protocol ``tail``.
     """
-    config, base = plan.config, plan.base
-    rows = method_rows(measured, config)
+    rows = method_rows(measured, plan.config)
     pick = pick_method(rows)
+    cells = [cell for entry in measured for cell in _cells(entry)]
+    return {
+        **comparison_frame(plan),
+        "rows": [to_json(row) for row in rows],
+        "pick": to_json(pick) if pick else None,
+        "verdict": comparison_verdict(rows, pick, plan.target_length),
+        "manifest": comparison_manifest(plan, recipe, num_targets, cells),
+    }
+
+
+def comparison_frame(plan: Plan) -> dict[str, Any]:
+    """Returns what is known of a comparison before anything is measured."""
+    config, base = plan.config, plan.base
     return {
         "schema_version": SCHEMA_VERSION,
         "model": config.model,
@@ -43,21 +55,33 @@ def comparison_document(
         "text": config.text,
         "protocol": "prefix",
         "lengths": plan.lengths,
-        "rows": [to_json(row) for row in rows],
-        "pick": to_json(pick) if pick else None,
-        "verdict": comparison_verdict(rows, pick, plan.target_length),
         "same_tokens": all(subject.same_tokens for subject in plan.subjects),
-        "manifest": {
-            "command": command_line(),
-            "config": config.model_dump(mode="json"),
-            "finetune": recipe.to_json() if recipe else None,
-            "versions": package_versions(),
-            "bos_token_id": base.setup.bos_token_id,
-            "documents": [document.name for document in base.documents.documents],
-            "tokens_sha256": base.documents.fingerprint(),
-            "tail_targets_per_document": num_targets,
-            "cells": [cell for entry in measured for cell in _cells(entry)],
-        },
+    }
+
+
+def comparison_manifest(
+    plan: Plan, recipe: Recipe | None, num_targets: int, cells: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Returns what is needed to make a comparison again.
+
+    Args:
+        plan: What is compared.
+        recipe: How methods are trained; None if none is.
+        num_targets: K of protocol ``tail``.
+        cells: Its cells.
+    """
+    base = plan.base
+    return {
+        "command": command_line(),
+        "config": plan.config.model_dump(mode="json"),
+        "finetune": recipe.to_json() if recipe else None,
+        "versions": package_versions(),
+        "bos_token_id": base.setup.bos_token_id,
+        "documents": [document.name for document in base.documents.documents],
+        "tokens_sha256": base.documents.fingerprint(),
+        "tail_targets_per_document": num_targets,
+        "existing": {subject.name: str(subject.setup.source.rope.method) for subject in plan.subjects},
+        "cells": list(cells),
     }
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ropectl.compare.cells import Cell
+from ropectl.compare.plan_file import PLAN_FILE
 from ropectl.compare.ranks import Ranks
 from ropectl.evaluate.reporter import Reporter
 from ropectl.evaluate.setup import Setup
-from ropectl.runs import RunFolder, check_writable, content_id
+from ropectl.runs import RunFolder, check_writable, content_id, write_json
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,14 @@ class Bench:
         folder: The run folder.
         ranks: The processes that share the work.
         reporter: Told how it goes.
+        plan: All that is to be measured; written beside the records when the first is about to be made.
         retry_failed: Whether cells that failed before are tried again.
     """
 
     folder: RunFolder
     ranks: Ranks
     reporter: Reporter
+    plan: Mapping[str, Any] = field(default_factory=dict)
     retry_failed: bool = False
 
     def measure(self, groups: Sequence[Group], resumed: bool = True) -> list[list[dict[str, Any]]]:
@@ -74,6 +77,11 @@ class Bench:
             for group, records in zip(groups, found, strict=True)
         ]
 
+    def begin(self) -> None:
+        """Writes down what is to be measured: without it, nobody could say what a killed run lacks."""
+        if self.ranks.is_main and self.plan:
+            write_json(self.folder.path / PLAN_FILE, self.plan)
+
     def _read(self, cell: Cell) -> dict[str, Any] | None:
         return cell.record_in(self.folder, failed=not self.retry_failed)
 
@@ -88,13 +96,15 @@ class Bench:
 
     def _run(self, groups: Sequence[Group], own: Sequence[tuple[int, Cell]]) -> list[dict[str, Any]]:
         """Measures this process's cells, one model after the other."""
-        records = []
+        records: list[dict[str, Any]] = []
         self.reporter.start(sum(cell.cost.total for _, cell in own))
         for number, group in enumerate(groups):
             cells = [cell for owner, cell in own if owner == number]
             if not cells:
                 continue
             model, failure = self._loaded(group, number)
+            if not records:
+                self.begin()  # not before a model was there: a request that cannot work leaves no folder
             for cell in cells:
                 self.reporter.cell(cell.label, f"{cell.kind} {cell.length}", cell.cost.total / max(1, cell.tokens))
                 started = time.perf_counter()

@@ -14,6 +14,7 @@ from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.reporter import Reporter
 from ropectl.evaluate.setup import Setup, default_lengths, missing_lengths_notes
 from ropectl.records import FEW_DOCUMENTS
+from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.none import NoScaling
 from ropectl.rope.notes import method_notes
@@ -56,6 +57,11 @@ class Subject:
     def name(self) -> str:
         """As the user wrote it."""
         return self.setup.config.model
+
+    @property
+    def geometry(self) -> RopeGeometry:
+        """What it was trained with."""
+        return self.setup.geometry
 
     @cached_property
     def builder(self) -> PasskeyPromptBuilder:

@@ -4,18 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from ropectl.compare.plan import Subject
-from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.passkey import by_length
+from ropectl.evaluate.passkey_lengths import by_length
 from ropectl.evaluate.reach import models_length, short_delta, uses_length
 from ropectl.records import MethodRow, PasskeyCell, PasskeyLength, PerplexityPoint, Reach, TrainingSummary
 from ropectl.rope.frequencies import reach_tokens
+from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 
-if TYPE_CHECKING:
-    from ropectl.compare.cells import Cell
+
+class MeasuredModel(Protocol):
+    """What a row has to know of its model."""
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it."""
+
+    @property
+    def geometry(self) -> RopeGeometry:
+        """What it was trained with."""
+
+    @property
+    def same_tokens(self) -> bool:
+        """Whether it reads the text in the first model's tokens."""
+
+
+class MeasuredCell(Protocol):
+    """What a row has to know of a cell."""
+
+    @property
+    def kind(self) -> str:
+        """``prefix``, ``tail`` or ``passkey``."""
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """Contexts that it answers for [tokens]."""
+
+    @property
+    def length(self) -> int:
+        """The longest of them [tokens]."""
+
+    @property
+    def training(self) -> str | None:
+        """Id of the training whose weights are measured; None for the model as it is given."""
+
+
+class Tolerances(Protocol):
+    """What verdicts allow."""
+
+    @property
+    def tolerance(self) -> float:
+        """Loss that still counts as modelled [nats a token]."""
+
+    @property
+    def uses_accuracy(self) -> float:
+        """Passkey accuracy that counts as used."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +76,9 @@ class Measured:
         errors: What else went wrong.
     """
 
-    subject: Subject
+    subject: MeasuredModel
     method: ScalingMethod
-    cells: Sequence[Cell] = ()
+    cells: Sequence[MeasuredCell] = ()
     records: Sequence[dict[str, Any]] = ()
     training: TrainingSummary | None = None
     covered: int = 0
@@ -54,14 +98,14 @@ class Measured:
         missing = {length for cell, first in failed for length in cell.lengths if length >= first}
         return by_length([entry for entry in found if entry.length not in missing])
 
-    def row(self, baseline: Measured, config: CompareConfig) -> MethodRow:
+    def row(self, baseline: Measured, config: Tolerances) -> MethodRow:
         """Returns the row.
 
         Args:
             baseline: The first model without scaling, as it is given, against which verdicts are made.
             config: Tolerances of the verdicts.
         """
-        trained = baseline.subject.setup.trained_length
+        trained = baseline.subject.geometry.original_max_position_embeddings
         comparable = self.subject.same_tokens
         base_at_trained = next((p for p in baseline.points("tail") if p.context_length == trained), None)
         prefix, tail, passkey = self.points("prefix"), self.points("tail"), self.passkey
@@ -85,12 +129,12 @@ class Measured:
             training=self.training,
         )
 
-    def _pairs(self, kind: str) -> list[tuple[Cell, dict[str, Any]]]:
+    def _pairs(self, kind: str) -> list[tuple[MeasuredCell, dict[str, Any]]]:
         return [pair for pair in zip(self.cells, self.records, strict=True) if pair[0].kind == kind]
 
     def _computes(self) -> int | None:
         """The formula's reach; for a method that follows the length, the longest evaluated length it covers itself."""
-        geometry = self.subject.setup.geometry
+        geometry = self.subject.geometry
         if not self.method.depends_on_seq_len:
             limit = reach_tokens(geometry, self.method.frequencies(geometry))
             # Further training shows every pair the rotations of all its positions, beside those seen before.
@@ -103,7 +147,7 @@ class Measured:
         return reached
 
 
-def method_rows(measured: Sequence[Measured], config: CompareConfig) -> list[MethodRow]:
+def method_rows(measured: Sequence[Measured], config: Tolerances) -> list[MethodRow]:
     """Returns the rows in order; the first is the first model without scaling, as it is given.
 
     Args:

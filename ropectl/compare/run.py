@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ropectl.compare.document import comparison_document, keep_other
 from ropectl.compare.plan import Plan, Subject, make_plan
+from ropectl.compare.plan_file import plan_document
 from ropectl.compare.ranks import Ranks
 from ropectl.compare.recipe import read_recipe
 from ropectl.evaluate.config import CompareConfig
@@ -84,8 +85,10 @@ def compare_methods(
     folder = RunFolder(Path(out) if out else default_folder(plan.base.setup.source, cells, trainings))
     trainings = [training.placed(folder.path) for training in trainings]
     ranks = Ranks.of_launcher()
-    measured = _measure_all(plan, cells, trainings, Bench(folder, ranks, reporter, retry_failed))
-    record = comparison_document(plan, recipe, measured, num_tail_targets(plan.lengths))
+    num_targets = num_tail_targets(plan.lengths)
+    request = plan_document(plan, recipe, cells, trainings, num_targets)
+    measured = _measure_all(plan, cells, trainings, Bench(folder, ranks, reporter, request, retry_failed))
+    record = comparison_document(plan, recipe, measured, num_targets)
     if ranks.is_main:
         keep_other(folder.path / COMPARISON_FILE, record, reporter)
         write_json(folder.path / COMPARISON_FILE, record)
@@ -129,6 +132,7 @@ def _train_and_measure(
     bench.reporter.note(
         f"{training.label}, training {place}" + (f": {training.out} is its finished result." if done else "")
     )
+    bench.begin()
     error = run_training(training, bench.reporter)
     if error is not None:
         return Measured(subject, training.method, training=training.summary(), errors=[f"training: {error}"])

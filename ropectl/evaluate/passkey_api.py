@@ -54,7 +54,8 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
         )
     for note in notes:
         reporter.note(note)
-    from ropectl.evaluate.passkey import by_length, measure_trees
+    from ropectl.evaluate.passkey import measure_trees
+    from ropectl.evaluate.passkey_lengths import by_length
 
     model = setup.model
     reporter.start(num_tokens)

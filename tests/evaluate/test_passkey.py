@@ -11,7 +11,8 @@ from transformers import LlamaForCausalLM
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.evaluate import passkey
 from ropectl.evaluate.config import ModelConfig
-from ropectl.evaluate.passkey import by_length, measure_passkey, measure_trees
+from ropectl.evaluate.passkey import measure_passkey, measure_trees
+from ropectl.evaluate.passkey_lengths import by_length
 from ropectl.evaluate.passkey_plan import count_tokens, default_positions, plan_passkey, plan_positions
 from ropectl.evaluate.pieces import Pieces
 from ropectl.evaluate.setup import Setup

@@ -1,0 +1,85 @@
+"""``ropectl report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ropectl.cli import options
+
+
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Run folder of compare-methods or finetune, tuned checkpoint, or JSON file that a command wrote; several are "
+            "shown side by side.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="The page (default report.html in a run folder, else beside the first RUN).",
+            rich_help_panel=options.RUN,
+            show_default=False,
+        ),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Write all figures there too, as SVG and PNG.", rich_help_panel=options.RUN
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace a file that is no page of ropectl's.", rich_help_panel=options.RUN),
+    ] = False,
+    format: options.OutputFormat = options.Format.human,
+) -> None:
+    """Show results as one HTML file: verdict, tables, figures, methods, protocol, commands, and the records themselves.
+
+    It needs no model and loads nothing from elsewhere. A comparison that was interrupted is shown as far as it has come.
+
+    Example: ropectl report ropectl-runs/compare-tiny-1a2b3c4d
+
+    Example: ropectl report first-run second-run -o both.html --figures figures
+    """
+    from ropectl.cli import output
+    from ropectl.report.page.write import write_report
+
+    output.check_one_process("report")
+    written = write_report(runs, out, figures, overwrite)
+    if format is options.Format.json:
+        output.print_json(
+            {
+                "output": str(written.path),
+                "bytes": written.num_bytes,
+                "runs": [
+                    {
+                        "place": str(run.place),
+                        "kind": run.kind,
+                        "name": run.name,
+                        "unfinished": run.record.get("unfinished"),
+                    }
+                    for run in written.runs
+                ],
+                "figures": [str(path) for path in written.figures],
+            }
+        )
+        return
+    for run in written.runs:
+        if unfinished := run.record.get("unfinished"):
+            output.warn(
+                f"{run.name} is unfinished: {unfinished['missing']} of {unfinished['cells']} cells are missing. The command "
+                "that began it continues it."
+            )
+    output.print_lines([f"{written.path} ({written.num_bytes / 1024:,.0f} KiB)"])
+    if written.figures:
+        output.print_lines([f"{len(written.figures)} figure files in {figures}"])

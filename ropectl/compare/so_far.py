@@ -1,0 +1,197 @@
+"""What there is of a comparison that has not come to its end, put together from its records alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ropectl.compare.plan_file import PLAN_FILE
+from ropectl.compare.rows import Measured
+from ropectl.errors import ConfigError
+from ropectl.evaluate.config import CompareConfig
+from ropectl.records import SCHEMA_VERSION, MethodRow, TrainingSummary, to_json
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.registry import parse_method
+from ropectl.runs import CELLS_FOLDER, content_id
+
+_ID = re.compile(r"[0-9a-f]{16}")
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A model as the plan tells of it."""
+
+    name: str
+    geometry: RopeGeometry
+    same_tokens: bool
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A cell as its record, or the plan, tells of it."""
+
+    kind: str
+    lengths: Sequence[int]
+    training: str | None = None
+
+    @property
+    def length(self) -> int:
+        return max(self.lengths)
+
+
+@dataclass(frozen=True)
+class _Tolerances:
+    tolerance: float
+    uses_accuracy: float
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A row to come: what is there, and how many cells are not."""
+
+    measured: Measured
+    missing: int
+    lacks_passkeys: bool
+
+    def row(self, baseline: Measured, tolerances: _Tolerances) -> MethodRow:
+        """The row so far; use is judged only on all lengths."""
+        row = self.measured.row(baseline, tolerances)
+        return replace(row, reach=replace(row.reach, uses=None)) if self.lacks_passkeys else row
+
+
+def read_plan(folder: Path) -> dict[str, Any] | None:
+    """Returns the plan of a run folder; None if there is none.
+
+    Raises:
+        ConfigError: If it cannot be read.
+    """
+    path = folder / PLAN_FILE
+    if not path.is_file():
+        return None
+    try:
+        plan = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"Cannot read {path}: {error}", "The command that began the run writes it anew.") from None
+    if not isinstance(plan, dict):
+        raise ConfigError(f"{path} is no plan of a comparison.", "The command that began the run writes it anew.")
+    return plan
+
+
+def covers(record: Mapping[str, Any], plan: Mapping[str, Any]) -> bool:
+    """Whether a finished comparison is the one that was planned: it has every planned cell and training."""
+    try:
+        done = {cell["id"] for cell in record["manifest"]["cells"]}
+        trained = {row["training"]["id"] for row in record["rows"] if row.get("training")}
+        return done.issuperset(cell["id"] for cell in plan["manifest"]["cells"]) and trained.issuperset(
+            training["id"] for training in plan["trainings"]
+        )
+    except (KeyError, TypeError):
+        return False
+
+
+def comparison_so_far(folder: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the document of a comparison that was interrupted, as far as it goes.
+
+    It has the keys of ``comparison.json``, no pick, and ``unfinished``: how many cells there are, and are missing.
+
+    Args:
+        folder: The run folder.
+        plan: What was to be measured.
+
+    Raises:
+        ConfigError: If the plan is not one.
+    """
+    try:
+        if plan["schema_version"] > SCHEMA_VERSION:
+            raise ConfigError(f"{folder / PLAN_FILE} was written by a newer ropectl.", "Update ropectl to read it.")
+        config = CompareConfig(**plan["manifest"]["config"])
+        parts = _in_order(list(_plain(folder, plan)), list(_tuned(folder, plan)))
+        baseline = parts[0].measured
+        rows = [part.row(baseline, _Tolerances(config.tolerance, config.uses_accuracy)) for part in parts]
+        found = sum(len(part.measured.records) for part in parts)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise ConfigError(
+            f"{folder / PLAN_FILE} is no plan of a comparison: {type(error).__name__}: {error}",
+            "The command that began the run writes it anew.",
+        ) from None
+    frame = {key: value for key, value in plan.items() if key not in ("subjects", "trainings", "manifest")}
+    missing = sum(part.missing for part in parts)
+    return {
+        **frame,
+        "rows": [to_json(row) for row in rows],
+        "pick": None,
+        "verdict": [
+            f"Unfinished: {missing} of {found + missing} cells are still to be measured, so nothing is picked."
+        ],
+        "unfinished": {
+            "cells": found + missing,
+            "missing": missing,
+            "by_row": [part.missing for part in parts],
+        },
+        "manifest": plan["manifest"],
+    }
+
+
+def _in_order(plain: Sequence[_Part], tuned: Sequence[_Part]) -> list[_Part]:
+    """Each trained row behind that of the same method and model as it is given."""
+    first = plain[0].measured.subject.name
+    ordered = []
+    for part in plain:
+        ordered.append(part)
+        if part.measured.subject.name == first:
+            ordered.extend(each for each in tuned if each.measured.method == part.measured.method)
+    return ordered
+
+
+def _plain(folder: Path, plan: Mapping[str, Any]) -> Iterator[_Part]:
+    for subject in plan["subjects"]:
+        model = _Model(subject["name"], RopeGeometry(**subject["geometry"]), bool(subject["same_tokens"]))
+        for spec in subject["methods"]:
+            own = [c for c in plan["manifest"]["cells"] if (c["model"], c["method"]) == (model.name, spec)]
+            cells = [_Cell(cell["kind"], [int(length) for length in cell["lengths"]]) for cell in own]
+            records = [_record(folder, cell["id"]) for cell in own]
+            pairs = [(cell, record) for cell, record in zip(cells, records, strict=True) if record is not None]
+            lacking = [cell for cell, record in zip(cells, records, strict=True) if record is None]
+            measured = Measured(model, parse_method(spec), [c for c, _ in pairs], [r for _, r in pairs])
+            yield _Part(measured, len(lacking), any(cell.kind == "passkey" for cell in lacking))
+
+
+def _tuned(folder: Path, plan: Mapping[str, Any]) -> Iterator[_Part]:
+    """Rows of tuned weights, whose cells are named after those: found by the training that their records tell of."""
+    if not plan["trainings"]:
+        return
+    first = plan["subjects"][0]
+    model = _Model(first["name"], RopeGeometry(**first["geometry"]), True)
+    records = [
+        record for path in sorted((folder / CELLS_FOLDER).glob("*.json")) if (record := _record(folder, path.stem))
+    ]
+    for training in plan["trainings"]:
+        own = [r for r in records if (r["settings"].get("training") or {}).get("id") == training["id"]]
+        cells = [_Cell(r["settings"]["kind"], _lengths(r["settings"]), training["id"]) for r in own]
+        summary = TrainingSummary(str(training["id"]))
+        method = parse_method(training["method"])
+        measured = Measured(model, method, cells, own, summary, int(training["covered"]))
+        missing = max(0, int(training["cells"]) - len(own))
+        yield _Part(measured, missing, missing > 0)
+
+
+def _lengths(settings: Mapping[str, Any]) -> list[int]:
+    if "lengths" in settings:
+        return [int(length) for length in settings["lengths"]]
+    return sorted({int(length) for length, _ in settings["points"]})
+
+
+def _record(folder: Path, name: str) -> dict[str, Any] | None:
+    """A whole record of a cell; None where there is none, or one that is damaged, which will be measured again."""
+    if not _ID.fullmatch(name):
+        return None
+    try:
+        record = json.loads((folder / CELLS_FOLDER / f"{name}.json").read_text())
+        whole = record["id"] == name == content_id(record["settings"]) and ("result" in record or "error" in record)
+        return record if whole and isinstance(record["seconds"], int | float) else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,1 @@
+"""The page: one HTML file that shows records, by itself, wherever it is opened."""

@@ -1,0 +1,119 @@
+"""Where a page goes: a place of its own, whole or not there, and never over what somebody else wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ropectl.errors import ConfigError
+from ropectl.report.page.figures import curve_drawings, joint_drawings, record_drawings
+from ropectl.report.page.render import is_page, render
+from ropectl.report.page.runs import make_page
+from ropectl.report.runs_read import RUN_SUFFIX, Run, read_runs
+from ropectl.runs import check_writable, written_aside
+
+PAGE = "report.html"
+
+_HINT = "Choose another place: -o FILE"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written.
+
+    Attributes:
+        path: The page.
+        num_bytes: Its size.
+        runs: What it is of.
+        figures: Figure files.
+    """
+
+    path: Path
+    num_bytes: int
+    runs: Sequence[Run]
+    figures: Sequence[Path]
+
+
+def write_report(
+    places: Sequence[Path], out: Path | None = None, figures: Path | None = None, overwrite: bool = False
+) -> Written:
+    """Writes the page of one run, or of several side by side.
+
+    Args:
+        places: Run folders and record files.
+        out: The page; by default ``report.html`` in a run folder, or beside the first of several or of record files.
+        figures: Folder that all figures are written to as well.
+        overwrite: Whether a file that is no page of ours may be replaced.
+
+    Raises:
+        ConfigError: If a place holds no record, or the page cannot be written.
+    """
+    runs = read_runs(places)
+    path = _default(runs) if out is None else out
+    _check(path, runs, overwrite)
+    if figures is not None:
+        _check_folder(figures)
+    content = render(make_page(runs)).encode("utf-8")
+    with written_aside(path, hint=_HINT) as file:
+        file.write(content)
+    return Written(path, len(content), runs, _write_figures(runs, figures) if figures is not None else [])
+
+
+def _default(runs: Sequence[Run]) -> Path:
+    first = runs[0].place
+    if not first.is_dir() or len(runs) > 1:
+        return first.absolute().parent / PAGE if first.is_dir() else first.parent / PAGE
+    if runs[0].kind == "finetune" and not first.absolute().name.endswith(RUN_SUFFIX):
+        whole = first.absolute()  # nothing of ours goes into a checkpoint, which others load
+        beside = whole.with_name(f"{whole.name}{RUN_SUFFIX}")
+        return (beside if beside.is_dir() else whole.parent) / PAGE
+    return first / PAGE
+
+
+def _check(path: Path, runs: Sequence[Run], overwrite: bool) -> None:
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder; the page is one file.", f"Type for example: -o {path / PAGE}")
+    if path.exists():
+        sources = [place for run in runs for place in (run.place, *(_folder(run) / name for name, _ in run.files))]
+        if any(source.exists() and source.samefile(path) for source in sources):
+            raise ConfigError(f"{path} is what the page is made of.", _HINT)
+        if not overwrite and not is_page(path):
+            raise ConfigError(f"{path} exists and is no page that ropectl wrote.", "To replace it: --overwrite")
+    try:
+        check_writable(path.parent)
+    except ConfigError as error:
+        raise ConfigError(error.message, _HINT) from None
+
+
+def _folder(run: Run) -> Path:
+    return run.place if run.place.is_dir() else run.place.parent
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(
+            f"--figures {folder} is a file; figures need a folder.", "Name another place: --figures FOLDER"
+        )
+    try:
+        check_writable(folder)
+    except ConfigError as error:
+        raise ConfigError(error.message, "Choose another place: --figures FOLDER") from None
+
+
+def _write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
+    """Figures of one run in the folder itself; of several, those of each in a folder of its own beside the common ones."""
+    from ropectl.report.figures.output import write_figures
+
+    written: list[Path] = []
+    several = len(runs) > 1
+    if several:
+        records = {run.name: run.record for run in runs if run.kind != "run"}
+        written += write_figures(joint_drawings(records), folder)
+    for number, run in enumerate(runs, 1):
+        own = folder / f"run-{number}" if several else folder
+        if run.kind != "run":
+            written += write_figures(record_drawings(run.record), own)
+        for name, drawings in curve_drawings(run).items():
+            written += write_figures(drawings, own / f"training-{name}" if name else own)
+    return written

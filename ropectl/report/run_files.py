@@ -1,0 +1,120 @@
+"""What lies in the files of a run, checked before anything is made of it: whole JSON, of ropectl, and of this version."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ropectl.errors import ConfigError
+from ropectl.records import SCHEMA_VERSION
+
+#: Records are a few hundred kilobytes; a file beyond this is something else [bytes].
+MAX_BYTES = 64 * 2**20
+
+#: Records are six levels deep.
+MAX_DEPTH = 40
+
+#: No count of tokens, bytes or operations is larger, and all that is smaller can be drawn.
+MAX_NUMBER = 2**63
+
+_WANTED = "Wanted: a run folder, or a JSON file that a ropectl command wrote (-o FILE, or --format json > FILE)."
+
+
+def read_bytes(path: Path) -> bytes:
+    """Returns what a file holds.
+
+    Raises:
+        ConfigError: If it cannot be read, or is too large to be a record.
+    """
+    try:
+        if not path.is_file():  # a pipe would be waited for, for ever
+            raise ConfigError(f"{path} is no file that can be read.", _WANTED)
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise ConfigError(
+                f"{path} has {size / 2**20:.0f} MiB; no record is larger than {MAX_BYTES / 2**20:.0f} MiB.", _WANTED
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror or error}.", _WANTED) from None
+
+
+def read_json(path: Path) -> Any:
+    """Returns the JSON value in a file; numbers that are none (NaN, Infinity) as None.
+
+    Raises:
+        ConfigError: If it is no JSON, or none that a record can be.
+    """
+    try:
+        return _checked(json.loads(read_bytes(path)), str(path))
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply for a record.", _WANTED) from None
+    except ValueError as error:  # not JSON, not text, or a number of thousands of digits
+        raise ConfigError(f"{path} is not a whole JSON file: {error}.", _WANTED) from None
+
+
+def read_record(path: Path) -> list[dict[str, Any]]:
+    """Returns the records in a file: one, or several where a command wrote a list of them.
+
+    Raises:
+        ConfigError: If there is none, or one of a newer ropectl.
+    """
+    content = read_json(path)
+    records = content if isinstance(content, list) and content else [content]
+    if not all(isinstance(record, dict) for record in records):
+        raise ConfigError(f"{path} holds no record of ropectl.", _WANTED)
+    for record in records:
+        check_version(record, path)
+    return records
+
+
+def check_version(record: Mapping[str, Any], path: Path) -> None:
+    """Checks that a record means what this version thinks it means.
+
+    Raises:
+        ConfigError: If it is of another schema.
+    """
+    version = record.get("schema_version", SCHEMA_VERSION)
+    if version != SCHEMA_VERSION:
+        newer = isinstance(version, int) and version > SCHEMA_VERSION
+        raise ConfigError(
+            f"{path} has schema_version {str(version)[:20]!r}; this ropectl reads {SCHEMA_VERSION}.",
+            "It was written by a newer ropectl: update this one." if newer else _WANTED,
+        )
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Returns the objects in a file of one a line, such as metrics; lines that a kill cut short are left out.
+
+    Raises:
+        ConfigError: If the file is there and cannot be read.
+    """
+    return list(_lines(path)) if path.is_file() else []
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    for line in read_bytes(path).decode("utf-8", "replace").split("\n"):
+        try:
+            value = _checked(json.loads(line), str(path))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and isinstance(value.get("step"), int):
+            yield value
+
+
+def _checked(value: Any, place: str, depth: int = 0) -> Any:
+    """The same value, shallow, and with finite numbers only."""
+    if depth > MAX_DEPTH:
+        raise ConfigError(f"{place} is nested too deeply for a record.", _WANTED)
+    if isinstance(value, dict):
+        return {key: _checked(item, place, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_checked(item, place, depth + 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, int) and abs(value) > MAX_NUMBER:
+        raise ConfigError(f"{place} holds a number of {len(str(value))} digits, which is no result.", _WANTED)
+    return value

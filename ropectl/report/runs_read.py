@@ -1,0 +1,195 @@
+"""What a report is made of: the records in run folders and files, whole, checked, and named apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ropectl.compare.plan_file import PLAN_FILE
+from ropectl.compare.run import COMPARISON_FILE
+from ropectl.compare.so_far import comparison_so_far, covers, read_plan
+from ropectl.errors import ConfigError
+from ropectl.hf.sidecar import SIDECAR
+from ropectl.report.record_shapes import checked, kind_of
+from ropectl.report.run_files import check_version, read_bytes, read_json, read_lines, read_record
+
+TUNED_FOLDER, METRICS, RUN, RUN_SUFFIX = "tuned", "metrics.jsonl", "run.json", ".run"
+
+#: No folder of trainings holds more; what is there beyond it is something else.
+_MOST_TRAININGS = 1000
+
+
+@dataclass(frozen=True)
+class Curves:
+    """How a training went.
+
+    Attributes:
+        metrics: One entry a step or validation.
+        settings: What it was asked for.
+    """
+
+    metrics: Sequence[Mapping[str, Any]]
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A record, and what belongs to it.
+
+    Attributes:
+        place: What was named.
+        kind: What the record is, as in :data:`ropectl.report.record_shapes.KINDS`.
+        record: The record, checked.
+        files: Names and contents of what it was read from.
+        name: What tells it from the others on a page.
+        curves: Trainings, by their id; that of a training's own record has the empty id.
+    """
+
+    place: Path
+    kind: str
+    record: Mapping[str, Any]
+    files: Sequence[tuple[str, bytes]]
+    name: str = ""
+    curves: Mapping[str, Curves] = field(default_factory=dict)
+
+
+def read_runs(places: Sequence[Path]) -> list[Run]:
+    """Returns what was named, each once, in order, with names that tell them apart.
+
+    Raises:
+        ConfigError: If one of them holds no record that a report can be made of.
+    """
+    distinct = {_absolute(place): place for place in places}
+    runs = [run for place in distinct.values() for run in _read(place)]
+    names = _names(runs)
+    return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
+
+
+def _absolute(place: Path) -> Path:
+    try:
+        return place.resolve()
+    except (OSError, RuntimeError) as error:  # links that lead to themselves
+        raise ConfigError(f"Cannot read {place}: {error}.") from None
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """The last parts of each place, as many as tell them apart; records of one file by their method too."""
+    parts = [_absolute(run.place).parts for run in runs]
+    count = 1
+    distinct = len(set(parts))
+    while len({each[-count:] for each in parts}) < distinct:
+        count += 1
+    named = ["/".join(each[-count:]) for each in parts]
+    if distinct == len(runs):
+        return named
+    return [
+        f"{name} ({run.record.get('method', number)})" if named.count(name) > 1 else name
+        for number, (name, run) in enumerate(zip(named, runs, strict=True), 1)
+    ]
+
+
+def _read(place: Path) -> list[Run]:
+    if place.is_dir():
+        return [_folder(place)]
+    if not place.exists():
+        loops = place.is_symlink()
+        raise ConfigError(
+            f"{place} is a link to nothing." if loops else f"There is no {place}.",
+            "Name a run folder, or a JSON file that a ropectl command wrote.",
+        )
+    runs = []
+    content = read_bytes(place)
+    for record in read_record(place):
+        kind = kind_of(record, str(place))
+        if kind.name == "run":
+            return [_folder(place.parent)]
+        curves = _tuned_curves(place.parent) if kind.name == "comparison" else {}
+        if kind.name == "finetune":
+            curves = _own_curves(place.parent.with_name(place.parent.name + RUN_SUFFIX))
+        runs.append(Run(place, kind.name, checked(record, kind, str(place)), [(place.name, content)], curves=curves))
+    return runs
+
+
+def _folder(place: Path) -> Run:
+    """A comparison's run folder, a training's, or a tuned checkpoint."""
+    plan = read_plan(place)
+    if plan is not None or (place / COMPARISON_FILE).is_file():
+        return _comparison(place, plan)
+    if (place / SIDECAR).is_file():
+        return replace(_read(place / SIDECAR)[0], place=place)
+    if (place / RUN).is_file():
+        whole = _absolute(place)
+        finished = whole.with_name(whole.name.removesuffix(RUN_SUFFIX)) / SIDECAR
+        if whole.name.endswith(RUN_SUFFIX) and finished.is_file():
+            record = read_record(finished)[0]
+            if "training" in record:
+                return replace(_read(finished)[0], place=place)
+        return _training(place)
+    found = ", ".join(sorted(path.name for path in place.iterdir())[:5]) or "nothing"
+    raise ConfigError(
+        f"{place} is no run folder: it has neither {COMPARISON_FILE} nor {PLAN_FILE} nor {RUN}, but {found}.",
+        "Name the folder that compare-methods or finetune wrote to, or a JSON file that a command wrote.",
+    )
+
+
+def _comparison(place: Path, plan: dict[str, Any] | None) -> Run:
+    path = place / COMPARISON_FILE
+    if path.is_file():
+        run = replace(_read(path)[0], place=place)
+        if plan is None or covers(run.record, plan):
+            return run
+    assert plan is not None, "one of the two is there"
+    check_version(plan, place / PLAN_FILE)
+    record = comparison_so_far(place, plan)
+    kind = kind_of(record, str(place))
+    content = json.dumps(record, indent=2).encode()
+    return Run(
+        place,
+        kind.name,
+        checked(record, kind, str(place)),
+        [("comparison-unfinished.json", content)],
+        curves=_tuned_curves(place),
+    )
+
+
+def _training(place: Path) -> Run:
+    path = place / RUN
+    record = read_json(path)
+    if not isinstance(record, dict):
+        raise ConfigError(f"{path} holds no settings of a training.", "The command that began it writes it anew.")
+    kind = kind_of(record, str(path))
+    return Run(
+        place, kind.name, checked(record, kind, str(path)), _files(place, RUN, METRICS), curves=_own_curves(place)
+    )
+
+
+def _files(place: Path, *names: str) -> list[tuple[str, bytes]]:
+    return [(name, read_bytes(place / name)) for name in names if (place / name).is_file()]
+
+
+def _own_curves(place: Path) -> dict[str, Curves]:
+    found = _curves(place)
+    return {"": found} if found else {}
+
+
+def _tuned_curves(folder: Path) -> dict[str, Curves]:
+    """Trainings of a comparison by the first digits of their ids, which their folders are named after."""
+    return dict(_tuned(folder / TUNED_FOLDER))
+
+
+def _tuned(folder: Path) -> Iterator[tuple[str, Curves]]:
+    for place in sorted(folder.glob("*"))[:_MOST_TRAININGS]:
+        curves = _curves(place / f"model{RUN_SUFFIX}")
+        if curves is not None:
+            yield place.name.rpartition("-")[2], curves
+
+
+def _curves(place: Path) -> Curves | None:
+    metrics = read_lines(place / METRICS)
+    if not metrics:
+        return None
+    settings = read_json(place / RUN).get("settings", {}) if (place / RUN).is_file() else {}
+    return Curves(metrics, settings if isinstance(settings, dict) else {})

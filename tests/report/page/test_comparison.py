@@ -1,0 +1,164 @@
+"""The page of a comparison: sound HTML, every number of the record, and commands that give the same numbers."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ropectl.compare.run import compare_methods
+from ropectl.evaluate.config import CompareConfig
+from ropectl.report.page.commands import comparison_command, row_commands
+from ropectl.report.page.numbers import signed_percent
+from ropectl.report.runs_read import read_runs
+from ropectl.report.tables import perplexity_text, row_names
+from tests.report.page.reader import problems, read
+
+Run = Callable[..., tuple[int, str, str]]
+PageOf = Callable[..., str]
+
+
+def test_it_is_sound(comparison: Path, page_of: PageOf) -> None:
+    html = page_of(comparison)
+    assert problems(html) == []
+    page = read(html)
+    titles = [tag.text.strip() for tag in page.all("h2")]
+    assert titles == [
+        "Verdict", "Comparison", "Figures", "Methods, one by one", "Protocol", "Environment", "Commands", "Records",
+    ]  # fmt: skip
+    assert len(page.all("figure")) >= 4
+    assert all(tag.attributes.get("role") == "img" for tag in page.all("svg"))
+
+
+def test_the_same_records_give_the_same_bytes(comparison: Path, page_of: PageOf) -> None:
+    assert page_of(comparison) == page_of(comparison)
+
+
+def test_every_number_is_there(comparison: Path, record: Any, page_of: PageOf) -> None:
+    text = read(page_of(comparison)).body_text
+    for row, name in zip(record["rows"], row_names(record["rows"]), strict=True):
+        assert name in text
+        for point in (*row["perplexity"], *row["tail"]):
+            assert perplexity_text(point["perplexity"]) in text
+            assert f"{perplexity_text(point['ci_low'])} to {perplexity_text(point['ci_high'])}" in text
+            assert f"{point['nll_sum'] / point['num_tokens']:.4f}" in text and f"{point['num_tokens']:,}" in text
+        for entry in row["passkey"]:
+            assert f"{entry['correct']}/{entry['trials']}" in text and f"{entry['answer_logprob']:.3f}" in text
+            assert f"{100 * entry['ci_low']:.0f}\u2013{100 * entry['ci_high']:.0f}" in text
+        if row["short_delta"]:
+            assert signed_percent(row["short_delta"]) in text
+        assert str(row["reach"]["computes"] or "unlimited") in text.replace(",", "")
+    for reason in record["pick"]["reasons"]:
+        assert reason in text
+    for name, version in record["manifest"]["versions"].items():
+        assert name in text and version in text
+    assert all(name in text for name in record["manifest"]["documents"])
+
+
+def test_methods_are_explained(comparison: Path, page_of: PageOf) -> None:
+    page = read(page_of(comparison))
+    links = {tag.attributes["href"] for tag in page.all("a") if tag.attributes["href"].startswith("https:")}
+    assert "https://arxiv.org/abs/2309.00071" in links and all(link.startswith("https://arxiv.org/") for link in links)
+    assert re.search(r"beta_fast\s*16\s*\(best\)?|beta_fast\s*16", page.body_text), "as used, not the default"
+    assert "A = 0.1 ln s + 1" in page.body_text
+
+
+def test_records_can_be_taken_out(comparison: Path, record: Any, page_of: PageOf) -> None:
+    files = {
+        tag.attributes["download"]: tag.attributes["href"]
+        for tag in read(page_of(comparison)).all("a")
+        if "download" in tag.attributes
+    }
+    content = base64.b64decode(files["comparison.json"].partition(",")[2])
+    assert content == (comparison / "comparison.json").read_bytes()
+    lines = list(csv.DictReader(io.StringIO(base64.b64decode(files["numbers.csv"].partition(",")[2]).decode())))
+    found = {
+        (line["method"], int(line["length"])): float(line["value"]) for line in lines if line["measure"] == "perplexity"
+    }
+    expected = {
+        (row["method"], point["context_length"]): point["perplexity"]
+        for row in record["rows"]
+        for point in row["perplexity"]
+    }
+    assert found == expected
+
+
+def test_the_commands_give_the_numbers(comparison: Path, record: Any, page_of: PageOf, ropectl: Run) -> None:
+    text = read(page_of(comparison)).body_text
+    for row in record["rows"]:
+        commands = row_commands(record, row)
+        assert [command.line.split()[1] for command in commands] == [
+            "eval-perplexity",
+            "eval-perplexity",
+            "eval-passkey",
+        ]
+        for command, key in zip(commands, ("perplexity", "tail", "passkey"), strict=True):
+            assert command.line in text
+            code, out, err = ropectl(*shlex.split(command.line)[1:], "--format", "json")
+            assert code == 0, err
+            single = json.loads(out)
+            assert single["method"] == row["method"]
+            assert single["lengths" if key == "passkey" else "points"] == row[key]
+
+
+def test_the_whole_command_measures_nothing_new(comparison: Path, record: Any, ropectl: Run) -> None:
+    command = comparison_command(record, comparison)
+    assert command is not None
+    before = {path: path.read_bytes() for path in (comparison / "cells").iterdir()}
+    code, out, err = ropectl(*shlex.split(command.line)[1:], "--format", "json")
+    assert code == 0, err
+    again = json.loads(out)
+    assert again["rows"] == record["rows"] and again["manifest"]["config"] == record["manifest"]["config"]
+    assert {path: path.read_bytes() for path in (comparison / "cells").iterdir()} == before
+
+
+def test_another_scaling_is_put_aside_by_its_command(
+    model_folder: Path, tmp_path: Path, config: CompareConfig, ropectl: Run
+) -> None:
+    """A checkpoint that is scaled already: the rows of other methods need --replace to be measured alone."""
+    code, _, err = ropectl("patch", str(model_folder), "-m", "pi:factor=2", "-o", str(tmp_path / "scaled"))
+    assert code == 0, err
+    asked = config.model_copy(
+        update={
+            "model": str(tmp_path / "scaled"),
+            "replace": True,
+            "methods": ("yarn",),
+            "lengths": (128,),
+            "passkey": False,
+        }
+    )
+    record = compare_methods(asked, tmp_path / "run").record
+    assert [row["method"] for row in record["rows"]] == ["none", "pi:factor=2", "yarn:factor=4"]
+    for row in record["rows"]:
+        line = row_commands(record, row)[0].line
+        code, out, err = ropectl(*shlex.split(line)[1:], "--format", "json")
+        assert code == 0, err
+        assert json.loads(out)["points"] == row["perplexity"], line
+
+
+def test_several_runs_stand_side_by_side(
+    comparison: Path, config: CompareConfig, tmp_path: Path, page_of: PageOf
+) -> None:
+    second = tmp_path / "second"
+    compare_methods(config.model_copy(update={"seed": 4, "methods": ("yarn:beta_fast=16",)}), second)
+    html = page_of(comparison, second, comparison)  # one that is named twice is shown once
+    assert problems(html) == []
+    page = read(html)
+    titles = [re.sub(r"\s+", " ", tag.text).strip() for tag in page.all("h2")]
+    assert titles == ["Side by side", "first comparison", "second comparison"]
+    joint = next(tag for tag in page.all("section") if tag.attributes["id"] == "joint").text
+    assert "2 runs side by side" in page.body_text
+    assert re.search(r"seed\s*3\s*4", joint), "what differs is said"
+    for row in json.loads((second / "comparison.json").read_text())["rows"]:
+        assert all(perplexity_text(point["perplexity"]) in joint for point in row["perplexity"])
+
+
+def test_the_folder_and_its_file_are_one_comparison(comparison: Path) -> None:
+    folder, file = read_runs([comparison])[0], read_runs([comparison / "comparison.json"])[0]
+    assert folder.record == file.record and (folder.name, file.name) == ("first", "comparison.json")

@@ -1,0 +1,220 @@
+"""Run folders that somebody else made: a safe page, or one clear error and nothing written."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ropectl.report.page.svg import policed
+from ropectl.report.page.text import visible
+from tests.report.page.reader import problems, read
+
+Run = Callable[..., tuple[int, str, str]]
+PageOf = Callable[..., str]
+
+EVIL = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>]]>&lt;\u202eevil\u2066\x00\x1b[31m\ud800 $x$ _{}"
+
+
+def spoiled(value: Any, text: str) -> Any:
+    """The same record with every text that is no choice of a program replaced."""
+    if isinstance(value, dict):
+        return {key: spoiled(item, text) for key, item in value.items()}
+    if isinstance(value, list):
+        return [spoiled(item, text) for item in value]
+    return text if isinstance(value, str) else value
+
+
+def write(folder: Path, record: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "comparison.json").write_text(json.dumps(record))
+    return folder
+
+
+def with_values(record: Any, path: str, value: Any) -> Any:
+    """A copy in which one value, named by its keys, is another."""
+    changed = copy.deepcopy(record)
+    *parents, last = [int(key) if key.isdigit() else key for key in path.split(".")]
+    place = changed
+    for key in parents:
+        place = place[key]
+    place[last] = value
+    return changed
+
+
+def check_safe(html: str) -> None:
+    assert problems(html) == []
+    page = read(html)
+    assert "alert(1)" not in page.all("script")[0].text
+    shown = page.body_text
+    assert not any(character in shown for character in "\u202e\u2066\x00\x1b")
+    html.encode("utf-8")
+
+
+def test_text_is_only_text(record: Any, tmp_path: Path, page_of: PageOf) -> None:
+    html = page_of(write(tmp_path / "run", spoiled(record, EVIL)))
+    check_safe(html)
+    assert "<script>alert(1)</script>" in read(html).body_text, "shown as it is written, and run by nobody"
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "x" * 100_000, "-- --help", "\n\n", "../../etc/passwd", "=cmd()", "{{ 7777*7777 }}"]
+)
+@pytest.mark.usefixtures("no_figures")
+def test_odd_text(record: Any, tmp_path: Path, page_of: PageOf, text: str) -> None:
+    html = page_of(write(tmp_path / "run", spoiled(record, text)))
+    check_safe(html)
+    without_records = re.sub(r"base64,[^\"]*", "", html)
+    assert "60481729" not in html and len(without_records) < 10e6
+
+
+def test_a_hostile_place(comparison: Path, tmp_path: Path, ropectl: Run) -> None:
+    folder = tmp_path / "<img src=x onerror=alert(1)>\u202e"
+    write(folder, json.loads((comparison / "comparison.json").read_text()))
+    code, _, err = ropectl("report", str(folder), str(comparison), "-o", str(tmp_path / "page.html"))
+    assert code == 0, err
+    check_safe((tmp_path / "page.html").read_text())
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("rows.1.perplexity.0.perplexity", 1e308),
+        ("rows.1.perplexity.0.perplexity", -1.0),
+        ("rows.1.perplexity.0.perplexity", None),
+        ("rows.1.perplexity.0.ci_low", 1e300),
+        ("rows.1.perplexity.0.num_tokens", 0),
+        ("rows.1.perplexity", []),
+        ("rows.1.tail", []),
+        ("rows.1.passkey", []),
+        ("rows.1.passkey.0.depths", []),
+        ("rows.1.passkey.0.trials", 0),
+        ("rows.1.passkey.0.length", 0),
+        ("rows.1.perplexity.0.context_length", -5),
+        ("rows.1.short_delta", 1e300),
+        ("rows.1.reach", {"computes": 2**62, "models": None, "uses": -3}),
+        ("rows.1.errors", [EVIL]),
+        ("rows.1.method", "no-such-method:a=b"),
+        ("rows.1.method", "yarn:factor=-4"),
+        ("pick", None),
+        ("pick.method", "another"),
+        ("lengths", [128]),
+        ("lengths", [0, -1, 2**62]),
+        ("target_length", 2**62),
+        ("manifest", {}),
+        ("manifest.config", None),
+        ("manifest.config", {"depths": "x", "unknown": 1}),
+        ("manifest.config.text", "--help"),
+        ("manifest.command", "rm -rf"),
+        ("manifest.existing", None),
+        ("manifest.documents", [EVIL] * 3),
+        ("manifest.versions", [1, 2]),
+        ("manifest.finetune", {"settings": [EVIL]}),
+        ("verdict", [EVIL]),
+        ("same_tokens", False),
+    ],
+)
+@pytest.mark.usefixtures("no_figures")
+def test_odd_values(record: Any, tmp_path: Path, page_of: PageOf, path: str, value: Any) -> None:
+    check_safe(page_of(write(tmp_path / "run", with_values(record, path, value))))
+
+
+def test_figures_of_odd_values(record: Any, tmp_path: Path, page_of: PageOf) -> None:
+    """What no axis can hold costs one figure at most."""
+    for path, value in (("lengths", [0, -1, 2**62]), ("rows.1.short_delta", 1e300), ("rows.1.method", "no-such:a=b")):
+        record = with_values(record, path, value)
+    record = with_values(record, "rows.0.perplexity.0.perplexity", 1e308)
+    check_safe(page_of(write(tmp_path / "run", record)))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", ["not a whole JSON file"]),
+        ('{"schema_version": 1, "rows": [', ["not a whole JSON file"]),
+        ("[" * 5000 + "]" * 5000, ["nested too deeply"]),
+        ('{"a": ' * 100 + "1" + "}" * 100, ["nested too deeply"]),
+        ("[]", ["no record"]),
+        ("null", ["no record"]),
+        ('"text"', ["no record"]),
+        ('{"name": "left-pad", "version": "1.0"}', ["no record", "compare-methods"]),
+        ('{"estimate": true}', ["dry run", "--dry-run"]),
+        ('{"schema_version": 2, "rows": [], "lengths": []}', ["schema_version", "newer"]),
+        ('{"schema_version": "x", "rows": [], "lengths": []}', ["schema_version"]),
+        ('{"rows": [], "lengths": [1]}', ["compare-methods", "wrong"]),
+        ('{"rows": 5, "lengths": 5}', ["wrong"]),
+        ('{"points": [], "protocol": "prefix"}', ["eval-perplexity", "wrong"]),
+        ('{"a": 1' + "0" * 400 + "}", ["number"]),
+        ('{"a": 1' + "0" * 9000 + "}", ["not a whole JSON file"]),
+        ("\udcff\udcfe", ["not a whole JSON file"]),
+    ],
+)
+def test_bad_files(tmp_path: Path, ropectl: Run, content: str, words: list[str]) -> None:
+    file = tmp_path / "record.json"
+    file.write_bytes(content.encode("utf-8", "surrogateescape"))
+    code, out, err = ropectl("report", str(file))
+    assert code == 2 and out == ""
+    assert all(word in err for word in words), err
+    assert "Traceback" not in err and err.count("Error") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_missing_fields_are_named(record: Any, tmp_path: Path, ropectl: Run) -> None:
+    del record["rows"][1]["reach"]
+    code, _, err = ropectl("report", str(write(tmp_path / "run", record)))
+    assert code == 2 and "rows.1.reach" in err
+    assert not (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_file_of_another_size(tmp_path: Path, ropectl: Run) -> None:
+    file = tmp_path / "huge.json"
+    with file.open("wb") as stream:
+        stream.truncate(100 * 2**20)
+    code, _, err = ropectl("report", str(file))
+    assert code == 2 and "100 MiB" in err
+
+
+def test_bad_places(tmp_path: Path, ropectl: Run) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "comparison.json").symlink_to(tmp_path / "inside" / "comparison.json")
+    os.mkfifo(tmp_path / "pipe")
+    for name, words in (
+        ("empty", "no run folder"),
+        ("loop", "loop"),
+        ("inside", "no run folder"),
+        ("none", "no "),
+        ("pipe", "file"),
+    ):
+        code, _, err = ropectl("report", str(tmp_path / name))
+        assert code == 2 and words in err and "Traceback" not in err, (name, err)
+    assert not list(tmp_path.rglob("report.html"))
+
+
+def test_what_svg_may_hold() -> None:
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" style="max-width: 100%">'
+        '<script>alert(1)</script><style>* {fill: red}</style><foreignObject><body/></foreignObject>'
+        '<a xlink:href="javascript:alert(1)"><text>x</text></a><use xlink:href="https://example.org/x.svg#y"/>'
+        '<path id="p" onclick="alert(1)" style="fill: none; stroke: #123456; font: bold 10px \'DejaVu Sans\', sans-serif"/>'
+        '<path style="fill: url(https://example.org)"/><use xlink:href="#p"/></svg>'
+    )  # fmt: skip
+    clean = policed(svg)
+    for word in ("script", "alert", "style", "foreign", "example.org", "onclick"):
+        assert word not in clean
+    assert 'stroke="#123456"' in clean and 'font-weight="bold"' in clean and 'font-size="10px"' in clean
+    assert 'href="#p"' in clean and 'id="p"' in clean
+    with pytest.raises(ValueError, match="no SVG"):
+        policed("<html/>")
+
+
+def test_invisible_text_is_shown() -> None:
+    assert visible("a\u202eb\x00\ud800\u200f") == "a\\u202eb\\x00\\ud800\\u200f"
+    assert visible("\u05d0\u4e2d\u00e9 caf\u00e9") == "\u05d0\u4e2d\u00e9 caf\u00e9", "other scripts are no harm"
