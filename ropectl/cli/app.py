@@ -33,6 +33,9 @@ EXIT_BAD_INPUT = 2
 EXIT_OF_SIGNAL = 128  # plus its number: 130 for Ctrl-C, 143 for a polite kill
 EXIT_BROKEN_PIPE = 141  # as a program that SIGPIPE ended
 
+#: Commands that find their own finished work when they are called again.
+_CONTINUED = {"compare-methods", "finetune"}
+
 _OUT_OF_MEMORY_HINT = "To need less memory: shorter lengths, --prefill-chunk 2048, or --dtype bfloat16."
 
 app = typer.Typer(
@@ -89,11 +92,8 @@ def main() -> None:
     try:
         app()
     except _Interrupted as interruption:
-        print(
-            "Interrupted. Nothing half written is left. A comparison keeps its finished records and a training run its saved "
-            "states: the same command continues it.",
-            file=sys.stderr,
-        )
+        goes_on = " The same command goes on from what is finished." if _CONTINUED & set(sys.argv[1:2]) else ""
+        print(f"Interrupted. Nothing half written is left.{goes_on}", file=sys.stderr)
         sys.exit(EXIT_OF_SIGNAL + interruption.args[0])
     except BrokenPipeError:  # the reader of a pipe left early, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -206,7 +206,8 @@ def resolve_config(kind: type[Config], file: Path | None, given: dict[str, Any])
     Raises:
         ConfigError: Naming the setting, its value and what is allowed.
     """
-    from ropectl.settings import make_config, read_yaml
+    from ropectl.config_file import read_yaml
+    from ropectl.settings import make_config
 
     flags = {name: value for name, value in given.items() if name in kind.model_fields and value is not None}
     settings = {**(read_yaml(file) if file else {}), **flags}

@@ -94,6 +94,7 @@ def eval_tasks(
     if list_tasks:
         _print_list(as_json)
         return
+    from ropectl.errors import ConfigError
     from ropectl.evaluate.tasks_config import TasksConfig
 
     settings = options.resolve_config(TasksConfig, config, given)
@@ -102,6 +103,11 @@ def eval_tasks(
         return
     output.quiet_libraries()
     if show_prompt is not None or dry_run:
+        if out is not None:
+            raise ConfigError(
+                f"--out {out} would stay empty: {'--dry-run' if dry_run else '--show-prompt'} measures nothing.",
+                "Leave out one of the two. To keep what is printed: --format json > FILE",
+            )
         _print_preview(settings, show_prompt, as_json)
         return
     output.check_one_process("eval-tasks")
