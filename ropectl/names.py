@@ -10,6 +10,9 @@ from ropectl.errors import ConfigError
 #: Share of common letters from which a name counts as near (``difflib`` ratio).
 NEAR = 0.5
 
+#: How much less near than the nearest a name may be and still be worth naming.
+AS_NEAR = 0.15
+
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:
     """Returns at most three known names that somebody may have meant, the nearest first, letter case aside.
@@ -20,6 +23,8 @@ def near_names(name: str, known: Iterable[str]) -> list[str]:
     wanted = name.casefold()
     starts = [folded for folded in by_folded if len(wanted) > 2 and folded.startswith(wanted)]
     near = difflib.get_close_matches(wanted, by_folded, n=3, cutoff=NEAR)
+    likeness = {folded: difflib.SequenceMatcher(None, folded, wanted).ratio() for folded in near}
+    near = [folded for folded in near if likeness[folded] >= likeness[near[0]] - AS_NEAR]
     return [by_folded[folded] for folded in dict.fromkeys([*starts, *near])][:3]
 
 

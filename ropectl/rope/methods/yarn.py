@@ -59,8 +59,7 @@ class Yarn(ScalingMethod):
     guide = MethodGuide(
         fast="As trained, if they turn more than beta_fast = 32 times within L.",
         slow="Divided by s, if they turn fewer than beta_slow = 1 times within L: no unseen angle.",
-        use="The first to try: untuned for a few times the trained length, and with a short training further. It is the most "
-        "widely carried of the methods with a ramp.",
+        use="The first to try: untuned for a few times the trained length, and with a short training further.",
         tuning="Works untuned; the paper tunes for 400 steps, which removes the price on short text.",
         short_text="Small to medium; part of it is the attention factor, which sharpens attention at every length.",
         cache=CACHE_OF_STATIC,
