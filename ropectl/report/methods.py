@@ -35,7 +35,7 @@ Part = Text | Table
 
 def methods_list(entries: Sequence[Mapping[str, Any]]) -> list[Part]:
     """Returns one row per method, and where to read on."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))  # fits 60 columns
     table.add_column("method", no_wrap=True)
     table.add_column("what it is", min_width=WORD_WIDTH)
     table.add_column("parameters", no_wrap=True)

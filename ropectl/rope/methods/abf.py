@@ -44,7 +44,7 @@ class AdjustedBaseFrequency(ScalingMethod):
     guide = MethodGuide(
         fast="The fastest pair keeps its frequency, the others are slowed a little, more the slower they are.",
         slow="Slowed most. With a factor only, the new base lets the pair that just completed a turn in L complete one in s * L.",
-        use="Before long continued training, where its smooth change is learnt well; and where a runtime reads nothing but a base.",
+        use="Before long continued training, as it is published; and where a runtime reads nothing but a base.",
         tuning="Works untuned at a price on short text. It is published as a setting for long continued pre-training.",
         short_text="Pairs that carry ordinary text are slowed too: more than under YaRN or Llama 3.1's form.",
         cache=CACHE_OF_STATIC,
