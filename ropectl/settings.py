@@ -115,8 +115,11 @@ def _refusal(kind: type[BaseModel], settings: dict[str, Any], error: ValidationE
 
 
 def _shown(value: Any) -> str:
-    is_plain = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-    return str(value) if is_plain else repr(value)
+    """A value as it was written: numbers bare, whether a flag or a file gave them, words in quotes."""
+    try:
+        return str(value) if math.isfinite(float(value)) else repr(value)
+    except (TypeError, ValueError):
+        return repr(value)
 
 
 def _positions(given: Any) -> list[int]:

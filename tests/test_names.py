@@ -53,6 +53,8 @@ TYPOS = [
     (["finetune", "--precision", "bf"], "bf16"),
     (["verify-runtime", "x", "--runtime", "vlm", "--python", "y"], "vllm"),
     (["methods", "--choose", "--target-length", "8k", "--runtime", "lama.cpp"], "llama.cpp"),
+    (["finetune", "--tracker", "tensorbord", "-o", "x"], "tensorboard"),
+    (["inspect", "--geometry", "rotary_dimm=3"], "rotary_dim"),
     (["compar"], "compare-methods"),
     (["eval-perplexity", "--metod", "yarn"], "--method"),
     (["eval-perplexity", "--lenght", "4k"], "--length"),
@@ -62,7 +64,10 @@ TYPOS = [
 @pytest.mark.parametrize(
     ("arguments", "meant"), TYPOS, ids=lambda value: " ".join(value) if isinstance(value, list) else value
 )
-def test_every_kind_of_name_is_suggested(ropectl: Run, arguments: list[str], meant: str) -> None:
+def test_every_kind_of_name_is_suggested(
+    ropectl: Run, arguments: list[str], meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     code, out, err = ropectl(*arguments)
     assert code == 2 and out == "" and "Traceback" not in err
     text = " ".join(err.replace("│", " ").split())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -47,10 +46,6 @@ def harness_calls(config: HarnessConfig) -> dict[str, dict[str, Any]]:
     """
     if not config.tasks:
         raise ConfigError("No task is named.", "Type for example: --task hellaswag --task arc_easy")
-    if config.include_path is not None and not Path(config.include_path).expanduser().is_dir():
-        raise ConfigError(
-            f"include-path = {config.include_path!r} is no folder.", "Name the folder of your task files."
-        )
     setup = Setup.of(config)
     method = asked_method(setup, config.method)
     length = config.length or setup.target(method)

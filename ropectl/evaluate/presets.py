@@ -58,7 +58,7 @@ def check_lengths(preset: str | None, lengths: Sequence[int]) -> None:
         raise ConfigError(
             f"--preset {preset} sets stride = {stride}, which is not possible at length {min(lengths)}: a window there has "
             f"at most {min(lengths) - 1} tokens to score.",
-            f"Use lengths of at least {stride + 1}, or leave out the preset.",
+            f"Use longer lengths, at least {stride + 1}, or leave out the preset.",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -64,6 +65,7 @@ def harness(
     Example: ropectl harness ./my-model -m yarn --factor 4 --task hellaswag --limit 100 --run -o result.json
     """
     given = locals()  # the options are the settings, under the same names
+    from ropectl.errors import ConfigError
     from ropectl.evaluate.harness import HarnessConfig, harness_script, run_harness
 
     settings = options.resolve_config(HarnessConfig, config, given)
@@ -74,6 +76,8 @@ def harness(
         output.print_json(settings.model_dump(mode="json"))
         return
     output.check_one_process("harness")
+    if include_path is not None and not Path(include_path).expanduser().is_dir():
+        raise ConfigError(f"include-path = {include_path!r} is no folder.", "Name the folder of your task files.")
     output.check_new(out, overwrite)
     output.quiet_libraries()
     if not run:
