@@ -66,6 +66,7 @@ def test_imports_only_downwards(path: Path) -> None:
         "import ropectl.runtimes as r; from ropectl.runtimes.matrix import all_runtimes; assert len(all_runtimes()) == 4",
         "import ropectl.records, ropectl.task_records, ropectl.lengths, ropectl.runs",
         "import ropectl.tasks.registry as r; r.all_tasks(); import ropectl.tasks.catalog, ropectl.report.tasks",
+        "import ropectl.report.choice, ropectl.report.environment, ropectl.environment, ropectl.cli.choosing",
         "import ropectl.cli.app",
         "import ropectl.hf.geometry",
     ],
