@@ -1,15 +1,15 @@
-"""Settings out of YAML files and flags: read, lengths understood, checked, and refused in words."""
+"""Settings out of YAML files and flags: lengths understood, checked, and refused in words."""
 
 from __future__ import annotations
 
-import difflib
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+import math
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 from ropectl.errors import ConfigError
+from ropectl.names import name_hint, unknown_choice
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic import BaseModel, ValidationError
 
     Config = TypeVar("Config", bound=BaseModel)
 
@@ -19,6 +19,17 @@ _ONE_LENGTH = (
 )  # fmt: skip
 #: Written as lengths are, but 0 is one too.
 _POSITIONS = "needle_positions"
+
+#: What pydantic could not make of a value, in our words, by the beginning of its name for the failure.
+_NO_SUCH_TYPE = {
+    "int": "it is not a whole number",
+    "float": "it is not a number",
+    "finite": "it is not a finite number",
+    "bool": "it is neither true nor false",
+    "string": "it is not a text",
+    "tuple": "it is not a list",
+    "path": "it is not a path",
+}
 
 
 def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
@@ -30,8 +41,8 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
     from pydantic import ValidationError
 
     from ropectl.lengths import parse_length, parse_lengths
-    from ropectl.specs import describe_range
 
+    _check_switches(kind, settings)
     for name in _ONE_LENGTH:
         if isinstance(settings.get(name), str):
             settings[name] = parse_length(settings[name], name.replace("_", "-"))
@@ -46,19 +57,69 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
     try:
         return kind(**settings)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        if first["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(name, kind.model_fields, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(kind.model_fields)}."
-            raise ConfigError(f"There is no setting {name!r} here.", hint) from None
-        field = kind.model_fields[name]
-        allowed = describe_range(field)
-        is_bound = first["type"].startswith(("greater_than", "less_than"))
-        detail = f"it must be {allowed}" if is_bound else first["msg"][0].lower() + first["msg"][1:]
-        raise ConfigError(
-            f"{name.replace('_', '-')} = {settings.get(name)} is not possible: {detail} ({field.description})."
-        ) from None
+        raise _refusal(kind, settings, error) from None
+
+
+def _leaves(annotation: Any) -> set[Any]:
+    """Types that a value may be made of; ``Literal`` for one of some words."""
+    if get_origin(annotation) is Literal:
+        return {Literal}
+    inner = [_leaves(part) for part in get_args(annotation)]
+    return set().union(*inner) if inner else {annotation}
+
+
+def _check_switches(kind: type[BaseModel], settings: dict[str, Any]) -> None:
+    """Refuses ``true`` where a number or a word belongs: it would count as 1, and ``off`` in YAML is false.
+
+    Raises:
+        ConfigError: Naming the setting.
+    """
+    for name, value in settings.items():
+        field = kind.model_fields.get(name)
+        values = value if isinstance(value, list | tuple) else [value]
+        if field is None or not any(isinstance(entry, bool) for entry in values):
+            continue
+        leaves = _leaves(field.annotation)
+        if bool in leaves:
+            continue
+        is_number = bool({int, float} & leaves)
+        wanted = "a number belongs there" if is_number else "a word belongs there"
+        hint = "YAML reads on, yes, off and no as true and false" + (
+            "." if is_number else f': put the word in quotes, as in {name}: "on".'
+        )
+        shown = str(value).lower() if isinstance(value, bool) else str(value)
+        raise ConfigError(f"{name.replace('_', '-')} = {shown} is not possible: {wanted} ({field.description}).", hint)
+
+
+def _refusal(kind: type[BaseModel], settings: dict[str, Any], error: ValidationError) -> ConfigError:
+    """pydantic's most telling complaint as ours: the setting, its value, what is allowed, a near name."""
+    from ropectl.specs import describe_range
+
+    first = min(error.errors(), key=lambda entry: entry["type"] != "extra_forbidden")
+    if not first["loc"]:  # a rule over several settings; its text is ours
+        return ConfigError(str(first["msg"]).removeprefix("Value error, "))
+    name = str(first["loc"][0])
+    if first["type"] == "extra_forbidden":
+        return ConfigError(f"There is no setting {name!r} here.", name_hint(name, kind.model_fields))
+    field, setting, value = kind.model_fields[name], name.replace("_", "-"), settings.get(name)
+    if first["type"] == "literal_error":
+        return unknown_choice(setting, value, [str(word) for word in get_args(field.annotation)])
+    allowed = describe_range(field)
+    detail = next((text for start, text in _NO_SUCH_TYPE.items() if first["type"].startswith(start)), None)
+    if first["type"].startswith(("greater_than", "less_than")):
+        detail = f"it must be {allowed}" if allowed else None
+    if detail is None:
+        message = str(first["msg"]).removeprefix("Value error, ")
+        detail = message[0].lower() + message[1:]
+    return ConfigError(f"{setting} = {_shown(value)} is not possible: {detail} ({field.description}).")
+
+
+def _shown(value: Any) -> str:
+    """A value as it was written: numbers bare, whether a flag or a file gave them, words in quotes."""
+    try:
+        return str(value) if math.isfinite(float(value)) else repr(value)
+    except (TypeError, ValueError):
+        return repr(value)
 
 
 def _positions(given: Any) -> list[int]:
@@ -69,22 +130,3 @@ def _positions(given: Any) -> list[int]:
     parts = [part.strip() for text in texts for part in text.split(",")]
     later = [part for part in parts if part != "0"]
     return [0] * ("0" in parts) + parse_lengths(later, "position")
-
-
-def read_yaml(file: Path) -> dict[str, Any]:
-    """Returns the settings that a YAML file holds, ``-`` in their names read as ``_``.
-
-    Raises:
-        ConfigError: If it cannot be read, or is no list of settings.
-    """
-    import yaml
-
-    try:
-        content = yaml.safe_load(file.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"Cannot read the config file {file}: {error}") from None
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise ConfigError(f"The config file {file} is not a list of KEY: VALUE settings.")
-    return {str(key).replace("-", "_"): value for key, value in content.items()}

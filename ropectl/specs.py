@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ropectl.errors import ConfigError
+from ropectl.names import near_names
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -37,13 +37,6 @@ def split_spec(
             raise error(f"{key} stands twice in the {noun} spec {spec!r}.")
         parameters[key] = value
     return name.strip(), parameters
-
-
-def name_hint(name: str, known: Iterable[str]) -> str:
-    """Returns what somebody may have meant by an unknown name: the nearest known ones, else all."""
-    known = list(known)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    return f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
 
 
 def format_value(value: Any) -> str:
@@ -95,7 +88,9 @@ def explain(
     name = str(first["loc"][0])
     known = ", ".join(kind.model_fields) or "none"
     if first["type"] == "extra_forbidden":
-        return f"{spec_name} has no parameter {name!r}.", f"Its parameters: {known}."
+        near = near_names(name, kind.model_fields)
+        meant = f"Did you mean {' or '.join(near)}? " if near else ""
+        return f"{spec_name} has no parameter {name!r}.", f"{meant}Its parameters: {known}."
     if first["type"] == "missing":
         return f"{spec_name} needs {name} ({kind.model_fields[name].description}).", example(name)
     allowed = describe_range(kind.model_fields[name])

@@ -1,7 +1,7 @@
 """Writes what documentation says about methods, tasks, runtimes and model families from the code, so that it cannot be wrong.
 
-python scripts/gen_docs.py           # rewrites the generated parts of README.md
-python scripts/gen_docs.py --check   # exits 1 if one is not up to date
+python scripts/gen_docs.py           # rewrites the generated parts of README.md, docs/methods.md and docs/cli.md
+python scripts/gen_docs.py --check   # exits 1 if one is not up to date, and says which
 
 What is said of model families holds for one version of transformers: with another installed it is not checked.
 """
@@ -14,6 +14,8 @@ from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 
+from docs_cli import cli_page
+from docs_methods import methods_page
 from rich.console import Console
 
 from ropectl.hf.census import census
@@ -26,7 +28,9 @@ from ropectl.specs import format_value
 from ropectl.tasks.catalog import describe_task
 from ropectl.tasks.registry import all_tasks
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
 METHODS = ("<!-- methods:begin (scripts/gen_docs.py) -->", "<!-- methods:end -->")
 TASKS = ("<!-- tasks:begin (scripts/gen_docs.py) -->", "<!-- tasks:end -->")
 MATRIX = ("<!-- matrix:begin (scripts/gen_docs.py) -->", "<!-- matrix:end -->")
@@ -135,9 +139,15 @@ def main() -> None:
     wanted = replaced(wanted, MATRIX, matrix_example())
     if not is_check or families_heading() in current:
         wanted = replaced(wanted, FAMILIES, families_table())
+    pages = {README: wanted, DOCS / "methods.md": methods_page(), DOCS / "cli.md": cli_page()}
+    stale = [path for path, text in pages.items() if not path.is_file() or path.read_text() != text]
     if is_check:
-        sys.exit(current != wanted)
-    README.write_text(wanted)
+        if stale:
+            sys.exit(f"Not up to date: {', '.join(path.name for path in stale)}. Run: python scripts/gen_docs.py")
+        return
+    DOCS.mkdir(exist_ok=True)
+    for path in stale:
+        path.write_text(pages[path])
 
 
 if __name__ == "__main__":

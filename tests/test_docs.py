@@ -88,3 +88,29 @@ def test_the_two_commands_are_scripts() -> None:
     for script in ("quickstart.sh", "test.sh"):
         assert f"bash scripts/{script}" in README
         subprocess.run(["bash", "-n", str(ROOT / "scripts" / script)], check=True)
+
+
+@pytest.mark.parametrize("name", ["methods.md", "cli.md"])
+def test_a_stale_page_is_noticed(name: str, tmp_path: Path) -> None:
+    """``--check`` looks at the generated pages too, and says which is old."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for part in ("README.md", "docs", "scripts"):
+        source = ROOT / part
+        shutil.copytree(source, copy / part) if source.is_dir() else shutil.copy(source, copy / part)
+    page = copy / "docs" / name
+    page.write_text(page.read_text().replace("##", "#", 1))
+    command = [sys.executable, str(copy / "scripts" / "gen_docs.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 1 and f"Not up to date: {name}." in done.stderr
+
+
+def test_generated_pages_are_complete() -> None:
+    from ropectl.cli.app import COMMANDS
+    from ropectl.rope.registry import all_methods
+
+    pages = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in ("methods", "cli")}
+    assert all(f"\n## {name}\n" in pages["methods"] for name in all_methods())
+    assert all(f"\n## {name}\n" in pages["cli"] for name, _, _ in COMMANDS)
+    for text in pages.values():  # links lead somewhere
+        assert set(re.findall(r"\]\(#([\w-]+)\)", text)) <= set(re.findall(r"\n## ([\w-]+)\n", text))

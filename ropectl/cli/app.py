@@ -11,11 +11,14 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
+from ropectl.cli import completion
 from ropectl.cli.commands.compare_methods import compare_methods
+from ropectl.cli.commands.env import env
 from ropectl.cli.commands.eval_passkey import eval_passkey
 from ropectl.cli.commands.eval_perplexity import eval_perplexity
 from ropectl.cli.commands.eval_tasks import eval_tasks
@@ -26,8 +29,10 @@ from ropectl.cli.commands.methods import methods
 from ropectl.cli.commands.patch import patch
 from ropectl.cli.commands.report import report
 from ropectl.cli.commands.verify_runtime import verify_runtime
+from ropectl.cli.help_text import paragraphs
 from ropectl.errors import RopectlError
 from ropectl.hf.out_of_memory import is_out_of_memory
+from ropectl.names import name_hint
 from ropectl.printable import printable
 
 EXIT_FAILED = 1
@@ -35,27 +40,51 @@ EXIT_BAD_INPUT = 2
 EXIT_OF_SIGNAL = 128  # plus its number: 130 for Ctrl-C, 143 for a polite kill
 EXIT_BROKEN_PIPE = 141  # as a program that SIGPIPE ended
 
+#: Commands that find their own finished work when they are called again.
+_CONTINUED = {"compare-methods", "finetune"}
+
 _OUT_OF_MEMORY_HINT = "To need less memory: shorter lengths, --prefill-chunk 2048, or --dtype bfloat16."
+
+_LOOK, _MEASURE, _CHANGE, _SHOW = "Look", "Measure", "Change", "Show"
+
+#: The command tree: name, panel of ``--help``, function.
+COMMANDS = (
+    ("methods", _LOOK, methods),
+    ("inspect", _LOOK, inspect),
+    ("env", _LOOK, env),
+    ("compare-methods", _MEASURE, compare_methods),
+    ("eval-perplexity", _MEASURE, eval_perplexity),
+    ("eval-passkey", _MEASURE, eval_passkey),
+    ("eval-tasks", _MEASURE, eval_tasks),
+    ("harness", _MEASURE, harness),
+    ("verify-runtime", _MEASURE, verify_runtime),
+    ("patch", _CHANGE, patch),
+    ("finetune", _CHANGE, finetune),
+    ("report", _SHOW, report),
+)
+
+
+class _Group(TyperGroup):
+    """Says which command somebody may have meant."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"There is no command {name!r}. {name_hint(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
     name="ropectl",
+    cls=_Group,
     help="Extend the context window of LLaMA-style models: see what RoPE computes, scale it, and measure how far the model "
     "really reaches.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("compare-methods")(compare_methods)
-app.command("eval-perplexity")(eval_perplexity)
-app.command("eval-passkey")(eval_passkey)
-app.command("eval-tasks")(eval_tasks)
-app.command("harness")(harness)
-app.command("report")(report)
-app.command("inspect")(inspect)
-app.command("patch")(patch)
-app.command("finetune")(finetune)
-app.command("verify-runtime")(verify_runtime)
-app.command("methods")(methods)
+for _name, _panel, _function in COMMANDS:
+    app.command(_name, help=paragraphs(_function), rich_help_panel=_panel)(_function)
 
 
 def _print_version(wanted: bool) -> None:
@@ -90,13 +119,12 @@ def main() -> None:
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (closed by the caller: >&-)
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     try:
+        if os.environ.get(completion.REQUEST) == "complete_bash":
+            completion.run(app)
         app()
     except _Interrupted as interruption:
-        print(
-            "Interrupted. Nothing half written is left. A comparison keeps its finished records and a training run its saved "
-            "states: the same command continues it.",
-            file=sys.stderr,
-        )
+        goes_on = " The same command goes on from what is finished." if _CONTINUED & set(sys.argv[1:2]) else ""
+        print(f"Interrupted. Nothing half written is left.{goes_on}", file=sys.stderr)
         sys.exit(EXIT_OF_SIGNAL + interruption.args[0])
     except BrokenPipeError:  # the reader of a pipe left early, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,6 +1,7 @@
 """Options that several commands share: one spelling and one meaning each.
 
 Every option defaults to None, "not given", so that a config file's value is overridden by flags only.
+Numbers are taken as they are typed: the settings read them, and refuse them in the same words as those of a file.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from ropectl.cli import completion
 from ropectl.report import formats
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ class Format(str, Enum):
 
 _MODEL, _SCALING, _TEXT, _RUN = "Model", "Scaling", "Measurement", "Run"
 RUN = _RUN
+MEASUREMENT = _TEXT
 
 _WAYS_TO_SAY_A_FACTOR = {"factor", "factors", "target_length"}
 
@@ -37,17 +40,43 @@ Model = Annotated[
         metavar="MODEL",
         help="Folder, hub id, .gguf file, LoRA adapter folder or builtin:tiny (default).",
         show_default=False,
+        autocompletion=completion.models,
     ),
 ]
-Revision = Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.", rich_help_panel=_MODEL)]
+Revision = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Branch, tag or commit on the hub (default: the main one).", rich_help_panel=_MODEL
+    ),
+]
 OriginalLength = Annotated[
     str | None,
     typer.Option(metavar="N", help="Trained context, if the config does not say it.", rich_help_panel=_MODEL),
 ]
-Dtype = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.", rich_help_panel=_MODEL)]
-Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1, mps, ...", rich_help_panel=_MODEL)]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TYPE",
+        help="float32, bfloat16, float16 or auto (default: float32 on the CPU, else the checkpoint's own).",
+        rich_help_panel=_MODEL,
+        autocompletion=completion.names_in("ropectl.hf.loading", "DTYPES"),
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="cpu, cuda, cuda:1, mps, ... or auto (default: an accelerator if there is one).",
+        rich_help_panel=_MODEL,
+    ),
+]
 Attention = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Attention implementation of transformers.", rich_help_panel=_MODEL)
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="sdpa, eager, flash_attention_2, ... (default: as transformers chooses).",
+        rich_help_panel=_MODEL,
+    ),
 ]
 TrustRemoteCode = Annotated[
     bool | None,
@@ -67,7 +96,12 @@ AllowPickle = Annotated[
 MethodSpec = Annotated[
     str | None,
     typer.Option(
-        "--method", "-m", metavar="SPEC", help="NAME[:KEY=VALUE,...]; see: ropectl methods.", rich_help_panel=_SCALING
+        "--method",
+        "-m",
+        metavar="SPEC",
+        help="NAME[:KEY=VALUE,...], see: ropectl methods; the model's own scaling by default.",
+        rich_help_panel=_SCALING,
+        autocompletion=completion.methods,
     ),
 ]
 MethodSpecs = Annotated[
@@ -78,6 +112,7 @@ MethodSpecs = Annotated[
         metavar="SPEC",
         help="NAME[:KEY=VALUE,...], repeatable; every method by default.",
         rich_help_panel=_SCALING,
+        autocompletion=completion.methods,
     ),
 ]
 ShownMethods = Annotated[
@@ -88,11 +123,12 @@ ShownMethods = Annotated[
         metavar="SPEC",
         help="NAME[:KEY=VALUE,...], repeatable; the model's own scaling by default.",
         rich_help_panel=_SCALING,
+        autocompletion=completion.methods,
     ),
 ]
-Factor = Annotated[float | None, typer.Option(metavar="S", help="Extension factor s = L'/L.", rich_help_panel=_SCALING)]
+Factor = Annotated[str | None, typer.Option(metavar="S", help="Extension factor s = L'/L.", rich_help_panel=_SCALING)]
 Factors = Annotated[
-    list[float] | None,
+    list[str] | None,
     typer.Option(
         "--factor",
         metavar="S",
@@ -141,19 +177,23 @@ Text = Annotated[
         metavar="SOURCE",
         help="builtin:stdlib (default), a file, a folder, a glob, FILE.jsonl#FIELD, a saved data set or hf:NAME.",
         rich_help_panel=_TEXT,
+        autocompletion=completion.sources,
     ),
 ]
 Documents = Annotated[
-    int | None, typer.Option(metavar="N", help="Most documents to score (default 12).", rich_help_panel=_TEXT)
+    str | None, typer.Option(metavar="N", help="Most documents to score (default 12).", rich_help_panel=_TEXT)
 ]
 BatchSize = Annotated[
-    int | None, typer.Option(metavar="N", help="Documents per forward pass (default 1).", rich_help_panel=_TEXT)
+    str | None, typer.Option(metavar="N", help="Documents per forward pass (default 1).", rich_help_panel=_TEXT)
 ]
 Bos = Annotated[
     str | None,
     typer.Option(
-        help="First token of every window: auto (as the tokenizer does), always, available (where there is one), never.",
+        metavar="WHEN",
+        help="First token of every window: auto (default: as the tokenizer does), always, available (where there is one), "
+        "never.",
         rich_help_panel=_TEXT,
+        autocompletion=completion.names_in("ropectl.data.tokens", "BOS_POLICIES"),
     ),
 ]
 PrefillChunk = Annotated[
@@ -163,20 +203,22 @@ PrefillChunk = Annotated[
     ),
 ]
 Depths = Annotated[
-    int | None,
+    str | None,
     typer.Option(metavar="N", help="Needle depths, evenly spaced over [0, 1] (default 5).", rich_help_panel=_TEXT),
 ]
 Trials = Annotated[
-    int | None,
+    str | None,
     typer.Option(
         metavar="N", help="Prompts per length and depth (default 5; eval-passkey: 10).", rich_help_panel=_TEXT
     ),
 ]
 Distractors = Annotated[
-    int | None,
+    str | None,
     typer.Option(metavar="N", help="Other labelled keys in the haystack (default 0).", rich_help_panel=_TEXT),
 ]
-Seed = Annotated[int | None, typer.Option(help="Chooses keys and filler (default 0).", rich_help_panel=_TEXT)]
+Seed = Annotated[
+    str | None, typer.Option(metavar="N", help="Chooses keys and filler (default 0).", rich_help_panel=_TEXT)
+]
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Where results are written.", rich_help_panel=_RUN)]
 OutputFormat = Annotated[Format, typer.Option("--format", help="human or json.", rich_help_panel=_RUN)]
@@ -227,7 +269,8 @@ def resolve_config(kind: type[Config], file: Path | None, given: dict[str, Any])
     Raises:
         ConfigError: Naming the setting, its value and what is allowed.
     """
-    from ropectl.settings import make_config, read_yaml
+    from ropectl.config_file import read_yaml
+    from ropectl.settings import make_config
 
     flags = {name: value for name, value in given.items() if name in kind.model_fields and value is not None}
     settings = {**(read_yaml(file) if file else {}), **flags}

@@ -110,6 +110,8 @@ def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
         raise ConfigError(
             "--min-accuracy is a limit for passkeys, and --no-passkey measures none.", "Leave out one of the two."
         )
+    if not config.passkey and (idle := _idle_of_passkey(config)):
+        reporter.note(f"--no-passkey: {' and '.join(idle)} {'has' if len(idle) == 1 else 'have'} no effect.")
     if not config.all_factors and config.target_length is None and not config.methods:
         config = config.model_copy(update={"factor": DEFAULT_FACTOR})
     setup = Setup.of(config)
@@ -238,3 +240,10 @@ def document_notes(chosen: DocumentSet, lengths: Sequence[int], text: str) -> li
             f"{count} document{'s' if count > 1 else ''} of {text} scored, at {longest} tokens: few for a verdict (at least {FEW_DOCUMENTS})."
         )
     return notes
+
+
+def _idle_of_passkey(config: CompareConfig) -> list[str]:
+    """Settings of the passkey grid that were changed, as people read them."""
+    names = ("depths", "trials", "distractors")
+    changed = [name for name in names if getattr(config, name) != CompareConfig.model_fields[name].default]
+    return [f"{name} = {getattr(config, name)}" for name in changed]

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ropectl.config_file import read_yaml
 from ropectl.data.sources import same_source
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.setup import Setup
 from ropectl.rope.method import ScalingMethod
-from ropectl.settings import make_config, read_yaml
+from ropectl.settings import make_config
 from ropectl.train.settings import FinetuneSettings
 
 _MODEL, _SCALING, _RUN = "the model is the comparison's", "each method is trained", "the comparison keeps its trainings"

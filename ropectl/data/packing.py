@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ropectl.errors import ConfigError, DataError
+from ropectl.names import unknown_choice
 
 PACKINGS = ("concat", "isolated", "none")
 
@@ -88,7 +89,7 @@ def plan_blocks(lengths: np.ndarray, seq_len: int, packing: str) -> BlockPlan:
         DataError: If the text gives no block, with the counts.
     """
     if packing not in PACKINGS:
-        raise ConfigError(f"packing = {packing!r} is not possible: allowed are {', '.join(PACKINGS)}.")
+        raise unknown_choice("packing", packing, PACKINGS)
     if seq_len < 2:
         raise ConfigError(f"seq-len = {seq_len} is not possible: a block needs 2 tokens or more.")
     lengths = np.asarray(lengths, dtype=np.int64)

@@ -20,6 +20,7 @@ from ropectl.data.datasets_source import (
 from ropectl.data.documents import Document
 from ropectl.data.files_source import file_documents, file_identity
 from ropectl.errors import DataError
+from ropectl.names import name_hint
 
 BUILTIN_PREFIX = "builtin:"
 BUILTIN_SOURCES: dict[str, Callable[[], Iterator[Document]]] = {
@@ -47,7 +48,7 @@ class SourceKind:
 
 def _builtin_documents(source: str) -> Iterator[Document]:
     if source not in BUILTIN_SOURCES:
-        raise DataError(f"There is no text source {source!r}.", f"Known: {', '.join(BUILTIN_SOURCES)}.")
+        raise DataError(f"There is no text source {source!r}.", name_hint(source, BUILTIN_SOURCES))
     return BUILTIN_SOURCES[source]()
 
 

@@ -18,6 +18,7 @@ from ropectl.data.byte_counts import (
 )
 from ropectl.data.documents import Document
 from ropectl.errors import ConfigError, DataError
+from ropectl.names import unknown_choice
 
 #: Text taken for each wanted token at first; the rest is read where tokens turn out longer than that.
 CHARACTERS_PER_TOKEN = 16
@@ -40,7 +41,7 @@ def bos_token(tokenizer: Any, policy: str) -> int | None:
         ConfigError: If the policy is unknown, or ``always`` meets a tokenizer without such a token.
     """
     if policy not in BOS_POLICIES:
-        raise ConfigError(f"bos = {policy!r} is not possible: allowed are {', '.join(BOS_POLICIES)}.")
+        raise unknown_choice("bos", policy, BOS_POLICIES)
     bos: int | None = tokenizer.bos_token_id
     if policy == "always" and bos is None:
         raise ConfigError(

@@ -19,6 +19,7 @@ from ropectl.data.passkey import TRAINING_NAMESPACE, PasskeyPromptBuilder
 from ropectl.data.positions import POLICIES
 from ropectl.data.token_store import TokenStore
 from ropectl.errors import ConfigError
+from ropectl.names import unknown_choice
 
 #: Where there is nothing to predict.
 IGNORE = -100
@@ -203,9 +204,9 @@ def _piece_length(piece: Piece) -> int:
 
 def _check_positions(positions: str, packing: str, seq_len: int, target_length: int | None, chunks: int) -> None:
     if packing not in PACKINGS:
-        raise ConfigError(f"packing = {packing!r} is not possible: allowed are {', '.join(PACKINGS)}.")
+        raise unknown_choice("packing", packing, PACKINGS)
     if positions not in POLICIES:
-        raise ConfigError(f"positions = {positions!r} is not possible: allowed are {', '.join(POLICIES)}.")
+        raise unknown_choice("positions", positions, POLICIES)
     if not POLICIES[positions].skips:
         return
     if packing == "isolated":

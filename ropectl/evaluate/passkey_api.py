@@ -12,11 +12,19 @@ from ropectl.data.chat import check_bos
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import USES_ACCURACY, PasskeyConfig
-from ropectl.evaluate.passkey_plan import PasskeyTree, count_tokens, default_positions, plan_passkey, plan_positions
+from ropectl.evaluate.passkey_plan import (
+    PasskeyTree,
+    count_tokens,
+    default_positions,
+    earliest_note,
+    plan_passkey,
+    plan_positions,
+)
 from ropectl.evaluate.reach import reached, uses_length
 from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.evaluate.request import header, manifest, method_and_lengths
 from ropectl.evaluate.setup import Setup
+from ropectl.names import unknown_choice
 from ropectl.records import MIN_TRIALS, PasskeyLength, to_json
 from ropectl.rope.method import ScalingMethod
 
@@ -47,6 +55,8 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
         setup.tokenizer, None if config.chat else setup.bos_token_id, config.seed, config.distractors, config.chat
     )
     trees = _plan(config, method, builder, lengths)
+    if config.grid == "position":
+        notes += earliest_note(builder, lengths, _positions(config, lengths))
     num_tokens = count_tokens(builder, trees, config.trials)
     if builder.answers == "text":
         notes.append(
@@ -125,7 +135,7 @@ def failed_gate(record: dict[str, Any], min_accuracy: float | None) -> list[str]
 
 def _check(config: PasskeyConfig) -> None:
     if config.grid not in GRIDS:
-        raise ConfigError(f"grid = {config.grid!r} is not possible: allowed are {', '.join(GRIDS)}.")
+        raise unknown_choice("grid", config.grid, GRIDS)
     if config.needle_positions and config.grid != "position":
         raise ConfigError("--position names needles of another grid.", "Type: --grid position --position N")
     if config.grid == "position" and "depths" in config.model_fields_set:
@@ -141,9 +151,12 @@ def _plan(
     config: PasskeyConfig, method: ScalingMethod, builder: PasskeyPromptBuilder, lengths: Sequence[int]
 ) -> list[PasskeyTree]:
     if config.grid == "position":
-        positions = sorted(set(config.needle_positions)) or default_positions(lengths)
-        return plan_positions(method, builder, lengths, positions)
+        return plan_positions(method, builder, lengths, _positions(config, lengths))
     return plan_passkey(method, builder, lengths, config.depth_values())
+
+
+def _positions(config: PasskeyConfig, lengths: Sequence[int]) -> list[int]:
+    return sorted(set(config.needle_positions)) or default_positions(lengths)
 
 
 def _is_compared(results: Sequence[PasskeyLength]) -> bool:

@@ -84,6 +84,15 @@ def default_positions(lengths: Sequence[int]) -> list[int]:
     return sorted({0, ordered[0] // 2, *ordered[:-1]})
 
 
+def earliest_note(builder: PasskeyPromptBuilder, lengths: Sequence[int], positions: Sequence[int]) -> list[str]:
+    """Returns why a needle that was asked for at the very beginning is shown at a later token; empty if none was."""
+    earliest = builder.needle_position(min(lengths), 0.0)
+    early = [str(position) for position in positions if position < earliest]
+    if not early:
+        return []
+    return [f"Needles stand behind the task's own text, from token {earliest} on: {', '.join(early)} means {earliest}."]
+
+
 def walks(trees: Sequence[PasskeyTree]) -> list[list[PasskeyTree]]:
     """Returns the trees that one walk can take together, for the model computes the same in all of them."""
     groups: dict[int | None, list[PasskeyTree]] = defaultdict(list)

@@ -13,7 +13,7 @@ from typing import Any
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import ModelConfig, PerplexityConfig
-from ropectl.evaluate.presets import apply_preset
+from ropectl.evaluate.presets import apply_preset, check_lengths
 from ropectl.evaluate.protocols import PROTOCOLS, find_protocol
 from ropectl.evaluate.protocols.protocol import Options, Protocol, Request, tokens_of
 from ropectl.evaluate.protocols.tail import num_tail_targets
@@ -126,6 +126,7 @@ def _plan(config: PerplexityConfig) -> tuple[_Plan, list[str]]:
         num_tail_targets(lengths) if protocol.name == "tail" else None,
         config.short_context,
     )
+    check_lengths(config.preset, lengths)
     protocol.check(request)
     document_tokens = _document_tokens(config, protocol, lengths)
     key_setup = _key_setup(config, setup)

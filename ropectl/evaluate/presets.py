@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import PerplexityConfig
+from ropectl.names import unknown_choice
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,21 @@ PRESETS = {
 }
 
 
+def check_lengths(preset: str | None, lengths: Sequence[int]) -> None:
+    """Checks that windows of every length are longer than the stride of a preset, which sets it.
+
+    Raises:
+        ConfigError: If one is not.
+    """
+    stride = None if preset is None else PRESETS[preset].stride
+    if stride is not None and min(lengths) <= stride:
+        raise ConfigError(
+            f"--preset {preset} sets stride = {stride}, which is not possible at length {min(lengths)}: a window there has "
+            f"at most {min(lengths) - 1} tokens to score.",
+            f"Use longer lengths, at least {stride + 1}, or leave out the preset.",
+        )
+
+
 def apply_preset(config: PerplexityConfig) -> PerplexityConfig:
     """Returns the settings with those of their preset filled in.
 
@@ -54,7 +71,7 @@ def apply_preset(config: PerplexityConfig) -> PerplexityConfig:
     if config.preset is None:
         return config
     if config.preset not in PRESETS:
-        raise ConfigError(f"preset = {config.preset!r} is not possible: allowed are {', '.join(PRESETS)}.")
+        raise unknown_choice("preset", config.preset, PRESETS)
     wanted = PRESETS[config.preset].settings()
     for name in ("protocol", "stride", "bos"):
         given, value = getattr(config, name), wanted.get(name)

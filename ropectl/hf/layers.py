@@ -14,6 +14,7 @@ from ropectl.hf.families import (
     WINDOWED_LAYERS,
     family_of,
 )
+from ropectl.names import name_hint
 
 
 def layer_blocks(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -52,7 +53,7 @@ def choose_layer_type(section: Mapping[str, Any], layers: str | None) -> str | N
     if layers not in types:
         raise ConfigError(
             f"layers = {layers!r} is not possible: the layer types with a rotary table are {', '.join(types)}.",
-            f"Type for example: --layers {types[0]}",
+            name_hint(layers, types),
         )
     return layers
 

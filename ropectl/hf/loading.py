@@ -12,8 +12,10 @@ from ropectl.errors import ConfigError
 from ropectl.hf.adapter import merge_adapter
 from ropectl.hf.out_of_memory import is_out_of_memory
 from ropectl.hf.source import ModelSource, load_hint
+from ropectl.names import unknown_choice
 
-_DTYPES = ("auto", "float32", "bfloat16", "float16")
+#: What ``--dtype`` may be.
+DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class LoadOptions:
     attention: str | None = None
 
     def __post_init__(self) -> None:
-        if self.dtype not in _DTYPES:
-            raise ConfigError(f"dtype = {self.dtype!r} is not possible: allowed are {', '.join(_DTYPES)}.")
+        if self.dtype not in DTYPES:
+            raise unknown_choice("dtype", self.dtype, DTYPES)
 
 
 def resolve_device(name: str) -> Any:

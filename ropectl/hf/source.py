@@ -21,6 +21,7 @@ from ropectl.hf.families import named
 from ropectl.hf.geometry import RopeDescription, describe_rope, is_self_contained
 from ropectl.hf.gguf_config import read_gguf_config
 from ropectl.hf.sidecar import SIDECAR, read_sidecar, with_sidecar
+from ropectl.names import name_hint
 from ropectl.rope.registry import parse_method
 
 BUILTIN_MODELS = {"builtin:tiny": TINY_MODEL_DIR}
@@ -106,7 +107,7 @@ def read_config(
         UnsupportedModelError: If it has no rotary embedding that ropectl can scale.
     """
     if name.startswith("builtin:") and name not in BUILTIN_MODELS:
-        raise ConfigError(f"There is no built-in model {name!r}.", f"Known: {', '.join(BUILTIN_MODELS)}.")
+        raise ConfigError(f"There is no built-in model {name!r}.", name_hint(name, BUILTIN_MODELS))
     path = BUILTIN_MODELS.get(name, Path(name).expanduser())
     if is_adapter(path):
         return _adapter_source(name, path, original_length, trust_remote_code, layers)

@@ -45,7 +45,7 @@ def runtime_parts(readings: Sequence[Mapping[str, Any]]) -> list[Text | Table]:
             (NO_LIMIT if usable is None else str(usable)) if loads else NOT_AVAILABLE,
             _verdict(reading),
         )
-    return [table, *_red_lines(readings)]
+    return [table, *red_lines(readings)]
 
 
 def _verdict(reading: Mapping[str, Any]) -> str:
@@ -62,16 +62,17 @@ def deviation_text(deviation: float) -> str:
     return f"{deviation:.2%}" if deviation < 10 else f"{deviation + 1:.3g}x"
 
 
-def _red_lines(readings: Sequence[Mapping[str, Any]]) -> list[Text]:
+def red_lines(readings: Sequence[Mapping[str, Any]]) -> list[Text]:
+    """Returns one line per red line, with the versions that it holds for."""
     versions: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for reading in readings:
         for problem in reading["problems"]:
             key = (problem["code"], problem["text"])
             versions.setdefault(key, []).append((reading["runtime"], reading["version"]))
-    return [Text(f"{_names(names)}: {text} [{code}]") for (code, text), names in versions.items()]
+    return [Text(f"{version_names(names)}: {text} [{code}]") for (code, text), names in versions.items()]
 
 
-def _names(names: Sequence[tuple[str, str]]) -> str:
+def version_names(names: Sequence[tuple[str, str]]) -> str:
     """Returns ``transformers 4.44, 4.48; vllm 0.32``."""
     grouped: dict[str, list[str]] = {}
     for runtime, version in names:

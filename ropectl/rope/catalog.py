@@ -6,11 +6,12 @@ import inspect
 from typing import Any
 
 from ropectl.rope.method import ScalingMethod
+from ropectl.rope.profile import divisor_profile
 from ropectl.specs import describe_parameter
 
 
 def describe_method(kind: type[ScalingMethod]) -> dict[str, Any]:
-    """Returns all that is published about a method, as JSON values."""
+    """Returns all that is published about a method, as JSON values; ``guide`` is None where it has none."""
     return {
         "name": kind.name,
         "title": kind.title,
@@ -20,4 +21,6 @@ def describe_method(kind: type[ScalingMethod]) -> dict[str, Any]:
         "depends_on_seq_len": kind.varies_with_length,
         "reference": str(kind.reference),
         "native": kind.native,
+        "guide": None if kind.guide is None else kind.guide.to_json(),
+        "profile": divisor_profile(kind),
     }

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ropectl.errors import ConfigError
+from ropectl.names import name_hint
 
 #: No head is wider by far; a larger number is a typing error.
 MAX_ROTARY_DIM = 65_536
@@ -91,7 +92,7 @@ class RopeGeometry:
         for pair in text.split(","):
             key, _, value = (part.strip() for part in pair.partition("="))
             if key not in kinds:
-                raise ConfigError(f"geometry has no number {key!r}: it has {', '.join(kinds)}.", example)
+                raise ConfigError(f"geometry has no number {key!r}. {name_hint(key, kinds)}", example)
             try:
                 values[key] = kinds[key](value)
             except ValueError:

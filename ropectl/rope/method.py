@@ -13,6 +13,7 @@ from typing_extensions import Self
 from ropectl.errors import MethodError
 from ropectl.rope.frequencies import RopeFrequencies, whole_table_divisors
 from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.guide import MethodGuide
 from ropectl.rope.proportional import SHARE, STOPPING_DIVISOR, proportional_block
 from ropectl.specs import explain, format_spec
 
@@ -82,6 +83,8 @@ class ScalingMethod(BaseModel, ABC):
     reference: ClassVar[Reference]
     #: What the method becomes in a stock config, for people.
     native: ClassVar[str]
+    #: What a person wants to know before choosing it; None where a package's method does not say.
+    guide: ClassVar[MethodGuide | None] = None
     #: Whether the frequencies may change with the length of the sequence.
     varies_with_length: ClassVar[bool] = False
 

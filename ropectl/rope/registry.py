@@ -17,11 +17,12 @@ from typing import Any
 
 from ropectl.discovery import find_classes
 from ropectl.errors import MethodError
+from ropectl.names import name_hint
 from ropectl.rope import methods as methods_package
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod, example
 from ropectl.rope.proportional import common_block
-from ropectl.specs import name_hint, split_spec
+from ropectl.specs import split_spec
 
 ENTRY_POINT_GROUP = "ropectl.methods"
 

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from ropectl.errors import ConfigError
+from ropectl.names import name_hint
 from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Probe, Runtime, RuntimeReading
 
 
@@ -39,7 +40,7 @@ def find_probe(name: str) -> Probe:
     """
     probes = {runtime.name: runtime.probe for runtime in all_runtimes() if runtime.probe is not None}
     if name not in probes:
-        raise ConfigError(f"The runtime {name!r} cannot be asked.", f"Known: {', '.join(probes)}.")
+        raise ConfigError(f"The runtime {name!r} cannot be asked.", name_hint(name, probes))
     return probes[name]
 
 

@@ -12,7 +12,8 @@ from functools import cache
 
 from ropectl.discovery import find_classes
 from ropectl.errors import ConfigError
-from ropectl.specs import name_hint, split_spec
+from ropectl.names import name_hint
+from ropectl.specs import split_spec
 from ropectl.tasks import kinds
 from ropectl.tasks.task import RetrievalTask
 

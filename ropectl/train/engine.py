@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ropectl.errors import ConfigError
+from ropectl.names import unknown_choice
 from ropectl.train.loss import CausalLoss
 from ropectl.train.optimizer import begin, make_optimizer
 from ropectl.train.settings import FinetuneSettings
@@ -42,6 +43,7 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
     if mixed is None and "ACCELERATE_MIXED_PRECISION" not in os.environ:
         usable = torch.accelerator.is_available() and settings.device != "cpu"
         mixed = "bf16" if usable else "no"
+    _check_tracker(settings.tracker)
     options: dict[str, Any] = {
         "mixed_precision": mixed,
         "cpu": True if settings.device == "cpu" else None,
@@ -63,12 +65,19 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
             f"The engine {kind} is not supported.",
             "Type: accelerate launch --config_file configs/accelerate/fsdp2.yaml",
         )
-    if settings.tracker and not accelerator.log_with:
+    if settings.tracker and not accelerator.log_with:  # a name that accelerate knows
         raise ConfigError(
             f"tracker = {settings.tracker!r} is not possible: its package is not installed.",
             f"pip install {settings.tracker}",
         )
     return accelerator
+
+
+def _check_tracker(name: str | None) -> None:
+    from accelerate.tracking import LOGGER_TYPE_TO_CLASS
+
+    if name is not None and name not in LOGGER_TYPE_TO_CLASS:
+        raise unknown_choice("tracker", name, map(str, LOGGER_TYPE_TO_CLASS))
 
 
 def _fresh(kind: Any, options: dict[str, Any]) -> Any:

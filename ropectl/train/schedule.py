@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ropectl.errors import ConfigError
+from ropectl.names import unknown_choice
 
 #: What is left of the peak, given how much of the way after the warm-up is done, in [0, 1].
 SCHEDULES: dict[str, Callable[[float], float]] = {
@@ -22,7 +22,7 @@ def check_schedule(name: str) -> None:
         ConfigError: If there is none.
     """
     if name not in SCHEDULES:
-        raise ConfigError(f"schedule = {name!r} is not possible: allowed are {', '.join(SCHEDULES)}.")
+        raise unknown_choice("schedule", name, SCHEDULES)
 
 
 def learning_rate(step: int, *, peak: float, schedule: str, warmup_steps: int, steps: int) -> float:

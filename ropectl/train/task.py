@@ -55,6 +55,14 @@ class Task:
             ConfigError: If it cannot work.
         """
         check_schedule(settings.schedule)
+        if (
+            settings.positions != "pose"
+            and settings.pose_chunks != FinetuneSettings.model_fields["pose_chunks"].default
+        ):
+            raise ConfigError(
+                f"pose-chunks = {settings.pose_chunks} means nothing with positions = {settings.positions}.",
+                "Type: --positions pose, or leave out --pose-chunks",
+            )
         strategy = make_strategy(settings)
         source = read_config(
             settings.model, settings.revision, settings.original_length, settings.trust_remote_code, settings.layers

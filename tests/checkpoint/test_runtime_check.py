@@ -73,7 +73,7 @@ def test_a_runtime_that_ignores_the_scaling_is_found(
 
 
 def test_what_cannot_work_is_said(patched: Path, ropectl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, _, err = ropectl(*arguments(patched, runtime="exllama"))
+    code, _, err = ropectl(*arguments(patched, runtime="tgi"))
     assert code == 2 and "Known: vllm, llama.cpp" in err
     code, _, err = ropectl(*arguments(patched, runtime="llama.cpp"))
     assert code == 2 and "reads a .gguf file" in err

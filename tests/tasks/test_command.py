@@ -113,9 +113,9 @@ def test_dry_run_loads_no_weights(ropectl: Run, weightless: Path) -> None:
         (("--chat", "--bos", "always"), "the chat template decides about the first token"),
         (("--task", "needle", "--text", "./nowhere"), "./nowhere"),
         (("--task", "passkey", "--text", "builtin:stdlib-train"), "--text is used by none of these tasks"),
-        (("--min-score", "2"), "min-score = 2.0 is not possible"),
+        (("--min-score", "2"), "min-score = 2 is not possible"),
         (("--trials", "0"), "trials = 0 is not possible"),
-        (("--used-score", "0"), "used-score = 0.0 is not possible"),
+        (("--used-score", "0"), "used-score = 0 is not possible"),
         (("-m", "yarm"), "There is no scaling method 'yarm'"),
     ],
 )

@@ -102,7 +102,10 @@ def test_two_tasks_of_one_name_are_refused(dropped_in: None, monkeypatch: pytest
         ("xyz", "Known: passkey, common-words"),
         ("multi-key:distractors", "'distractors' in the task spec .* is not KEY=VALUE.\n.*multi-key:distractors=7"),
         ("multi-key:distractors=1,distractors=2", "stands twice"),
-        ("multi-key:distractor=1", "multi-key has no parameter 'distractor'.\nIts parameters: haystack, digits, distr"),
+        (
+            "multi-key:distractor=1",
+            "multi-key has no parameter 'distractor'.\nDid you mean distractors\\? Its parameters",
+        ),
         ("multi-key:distractors=0", "distractors = 0 is not possible.*at least 1"),
         ("multi-key:distractors=x", "distractors = x is not possible"),
         ("needle:haystack=essay", "haystack = essay is not possible.*'text' or 'filler'"),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ropectl.cli import options
+from ropectl.cli import completion, options
 
 _GATES = "Gates"
 
@@ -20,6 +20,7 @@ def compare_methods(
             help="Folder, hub id, .gguf file, LoRA adapter folder or builtin:tiny (default). Further ones are measured "
             "as they are beside it.",
             show_default=False,
+            autocompletion=completion.models,
         ),
     ] = None,
     methods: options.MethodSpecs = None,
@@ -29,17 +30,27 @@ def compare_methods(
     text: options.Text = None,
     documents: options.Documents = None,
     passkey: Annotated[
-        bool | None, typer.Option("--passkey/--no-passkey", help="Measure passkey retrieval too (default).")
+        bool | None,
+        typer.Option(
+            "--passkey/--no-passkey",
+            help="Measure passkey retrieval too (default).",
+            rich_help_panel=options.MEASUREMENT,
+        ),
     ] = None,
     depths: options.Depths = None,
     trials: options.Trials = None,
     distractors: options.Distractors = None,
     seed: options.Seed = None,
     tolerance: Annotated[
-        float | None, typer.Option(metavar="NATS", help="Loss that still counts as modelled (default 0.02).")
+        str | None,
+        typer.Option(
+            metavar="NATS",
+            help="Loss above the unscaled model's that still counts as modelled (default 0.02).",
+            rich_help_panel=options.MEASUREMENT,
+        ),
     ] = None,
     fail_above: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             metavar="PPL",
             help="Exit 3 if the pick's perplexity is above this at any length up to the target.",
@@ -47,7 +58,7 @@ def compare_methods(
         ),
     ] = None,
     min_accuracy: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             metavar="A",
             help="Exit 3 if the pick retrieves a smaller share of passkeys at any length up to the target. It then counts as used from "
@@ -56,7 +67,7 @@ def compare_methods(
         ),
     ] = None,
     max_short_regression: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             metavar="R",
             help="Exit 3 if the pick's perplexity up to L rises by more than this share.",
@@ -67,7 +78,8 @@ def compare_methods(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Train every method equally, by the settings in this YAML file, and measure it again.",
+            help="Train every method equally, by the settings of finetune in this YAML file, and measure it again.",
+            rich_help_panel="Training",
         ),
     ] = None,
     batch_size: options.BatchSize = None,
@@ -98,8 +110,11 @@ def compare_methods(
 ) -> None:
     """Compare scaling methods side by side: perplexity and passkey retrieval by length, and how far each reaches.
 
-    Without a model it runs on the built-in one. The same command continues an interrupted run. With --finetune, each
-    method is also trained, from the same weights on the same tokens in the same number of steps, and measured again.
+    Without a model it runs on the built-in one, without methods with all of them at a factor of 4. The same command
+    continues an interrupted run. With --finetune, each method is also trained, from the same weights on the same tokens in
+    the same number of steps, and measured again.
+
+    Example: ropectl compare-methods --factor 4 --dry-run
 
     Example: ropectl compare-methods ./my-model -m pi -m yarn --factor 4 --text 'books/*.txt'
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ropectl.cli import options
+from ropectl.cli import completion, options
 
 _TEXT = "Measurement"
 
@@ -16,6 +16,7 @@ Grid = Annotated[
         metavar="KIND",
         help="depth (needles at shares of each length, default) or position (at fixed tokens).",
         rich_help_panel=_TEXT,
+        autocompletion=completion.names_in("ropectl.evaluate.passkey_api", "GRIDS"),
     ),
 ]
 Positions = Annotated[
@@ -37,7 +38,7 @@ Chat = Annotated[
     typer.Option("--chat", help="Ask through the tokenizer's chat template (instruct models).", rich_help_panel=_TEXT),
 ]
 MinAccuracy = Annotated[
-    float | None,
+    str | None,
     typer.Option(
         metavar="A", help="Exit with code 3 where a length's accuracy is below, in (0, 1].", rich_help_panel=_TEXT
     ),
@@ -78,14 +79,17 @@ def eval_passkey(
 ) -> None:
     """Measure passkey retrieval by length and depth: a number is hidden in filler text and asked for at the end.
 
-    A single number is easy to retrieve: it shows that a distance is used at all.
-    It does not show that a long text is understood. Harder: --distractors 3.
+    A single number is easy to retrieve: it shows that a distance is used at all, not that a long text is understood.
+    Harder: --distractors 3.
 
-    Answers are scored token by token, each given the true ones before it,
-    in one walk that computes what prompts share once. That finds exactly
-    what greedy decoding would; --generate decodes too, and compares.
+    Answers are scored token by token, each given the true ones before it, in one walk that computes what prompts share once.
+    That finds exactly what greedy decoding would; --generate decodes too, and compares.
 
     Example: ropectl eval-passkey ./my-model -m yarn --factor 4 --length 2k..16k
+
+    Example: ropectl eval-passkey ./my-model --chat --distractors 3 --min-accuracy 0.9
+
+    Example: ropectl eval-passkey ./my-model --grid position --position 1k,2k --length 4k
     """
     given = locals()  # the options are the settings, under the same names
     from ropectl.evaluate.config import PasskeyConfig

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ropectl.cli import options
+from ropectl.cli import completion, options
 
 _PROTOCOL = "Protocol"
 
@@ -26,14 +26,20 @@ def eval_perplexity(
             help="prefix (first N tokens, default), sliding (windows of N), overlapping (all of each window), tail (the same "
             "last tokens, given N) or key-tokens (those that gain from a long context).",
             rich_help_panel=_PROTOCOL,
+            autocompletion=completion.names_in("ropectl.evaluate.protocols", "PROTOCOLS"),
         ),
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="pi, yarn or longlora: measure as they did.", rich_help_panel=_PROTOCOL),
+        typer.Option(
+            metavar="NAME",
+            help="pi, yarn or longlora: measure as they did (default: none).",
+            rich_help_panel=_PROTOCOL,
+            autocompletion=completion.names_in("ropectl.evaluate.presets", "PRESETS"),
+        ),
     ] = None,
     stride: Annotated[
-        int | None,
+        str | None,
         typer.Option(
             metavar="S",
             help="Tokens from one window to the next (default 256, or half the shortest length).",
@@ -62,16 +68,17 @@ def eval_perplexity(
             metavar="MODEL",
             help="Model that chooses the key tokens (default the measured one).",
             rich_help_panel=_PROTOCOL,
+            autocompletion=completion.models,
         ),
     ] = None,
     tolerance: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             metavar="NATS", help="tail: loss that still counts as modelled (default 0.02).", rich_help_panel=_PROTOCOL
         ),
     ] = None,
     fail_above: Annotated[
-        float | None,
+        str | None,
         typer.Option(metavar="PPL", help="Exit with code 3 if a perplexity is above this.", rich_help_panel=_PROTOCOL),
     ] = None,
     batch_size: options.BatchSize = None,
@@ -94,7 +101,13 @@ def eval_perplexity(
 ) -> None:
     """Measure perplexity by context length; all lengths in one pass where method and protocol allow it.
 
+    Lengths run from half the trained one to the target, unless --length names them.
+
     Example: ropectl eval-perplexity ./my-model -m yarn --factor 4 --length 2k..16k --text book.txt
+
+    Example: ropectl eval-perplexity ./my-model -m yarn --factor 4 --preset yarn --length 2k..16k
+
+    Example: ropectl eval-perplexity ./my-model -m yarn --factor 4 --protocol tail --length 512..2k
     """
     given = locals()  # the options are the settings, under the same names
     from ropectl.evaluate.config import PerplexityConfig

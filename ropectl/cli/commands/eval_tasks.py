@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ropectl.cli import options
+from ropectl.cli import completion, options
 
 if TYPE_CHECKING:
     from ropectl.evaluate.tasks_config import TasksConfig
@@ -17,7 +17,11 @@ def eval_tasks(
     tasks: Annotated[
         list[str] | None,
         typer.Option(
-            "--task", metavar="NAME", help="NAME[:KEY=VALUE,...], repeatable; every task by default. See --list."
+            "--task",
+            metavar="SPEC",
+            help="NAME[:KEY=VALUE,...], repeatable; every task by default. See --list.",
+            rich_help_panel="Measurement",
+            autocompletion=completion.tasks,
         ),
     ] = None,
     method: options.MethodSpec = None,
@@ -27,7 +31,7 @@ def eval_tasks(
     text: options.Text = None,
     depths: options.Depths = None,
     trials: Annotated[
-        int | None,
+        str | None,
         typer.Option(
             metavar="N",
             help="Prompts per length and depth (default 5); tasks without depths take N x depths.",
@@ -44,11 +48,11 @@ def eval_tasks(
     ] = None,
     seed: options.Seed = None,
     used_score: Annotated[
-        float | None,
+        str | None,
         typer.Option(metavar="A", help="Score that counts as used (default 0.9).", rich_help_panel="Measurement"),
     ] = None,
     min_score: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             metavar="A",
             help="Exit 3 where the average over the tasks is below A at a measured length.",
@@ -73,7 +77,12 @@ def eval_tasks(
     list_tasks: Annotated[bool, typer.Option("--list", help="List the tasks and stop.", rich_help_panel="Run")] = False,
     show_prompt: Annotated[
         str | None,
-        typer.Option(metavar="TASK", help="Print one prompt of a task, shortened, and stop.", rich_help_panel="Run"),
+        typer.Option(
+            metavar="SPEC",
+            help="Print one prompt of a task, shortened, and stop.",
+            rich_help_panel="Run",
+            autocompletion=completion.tasks,
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count prompts and tokens and stop.", rich_help_panel="Run")
@@ -86,6 +95,10 @@ def eval_tasks(
     compare with the score at the trained length.
 
     Example: ropectl eval-tasks ./my-model -m yarn --factor 4 --task needle --task multi-key --length 2k..16k
+
+    Example: ropectl eval-tasks --list
+
+    Example: ropectl eval-tasks ./my-model --task multi-key:distractors=7 --chat --dry-run
     """
     given = locals()  # the options are the settings, under the same names
     from ropectl.cli import output
@@ -93,6 +106,7 @@ def eval_tasks(
     if list_tasks:
         _print_list(format)
         return
+    from ropectl.errors import ConfigError
     from ropectl.evaluate.tasks_config import TasksConfig
 
     settings = options.resolve_config(TasksConfig, config, given)
@@ -101,6 +115,11 @@ def eval_tasks(
         return
     output.quiet_libraries()
     if show_prompt is not None or dry_run:
+        if out is not None:
+            raise ConfigError(
+                f"--out {out} would stay empty: {'--dry-run' if dry_run else '--show-prompt'} measures nothing.",
+                "Leave out one of the two. To keep what is printed: --format json > FILE",
+            )
         _print_preview(settings, show_prompt, format)
         return
     output.check_one_process("eval-tasks")

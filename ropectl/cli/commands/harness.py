@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,13 +28,13 @@ def harness(
         ),
     ] = None,
     num_fewshot: Annotated[
-        int | None, typer.Option(metavar="K", help="Examples before each question.", rich_help_panel=_HARNESS)
+        str | None, typer.Option(metavar="K", help="Examples before each question.", rich_help_panel=_HARNESS)
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(metavar="N", help="Requests per forward pass (default 1).", rich_help_panel=_HARNESS)
+        str | None, typer.Option(metavar="N", help="Requests per forward pass (default 1).", rich_help_panel=_HARNESS)
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", help="Most examples per task, to try it out.", rich_help_panel=_HARNESS)
+        str | None, typer.Option(metavar="N", help="Most examples per task, to try it out.", rich_help_panel=_HARNESS)
     ] = None,
     include_path: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Task files of your own.", rich_help_panel=_HARNESS)
@@ -60,8 +61,11 @@ def harness(
     (pip install 'ropectl\\[harness]').
 
     Example: ropectl harness ./my-model -m yarn --factor 4 --task hellaswag --task arc_easy > run.py
+
+    Example: ropectl harness ./my-model -m yarn --factor 4 --task hellaswag --limit 100 --run -o result.json
     """
     given = locals()  # the options are the settings, under the same names
+    from ropectl.errors import ConfigError
     from ropectl.evaluate.harness import HarnessConfig, harness_script, run_harness
 
     settings = options.resolve_config(HarnessConfig, config, given)
@@ -72,6 +76,8 @@ def harness(
         output.print_json(settings.model_dump(mode="json"))
         return
     output.check_one_process("harness")
+    if include_path is not None and not Path(include_path).expanduser().is_dir():
+        raise ConfigError(f"include-path = {include_path!r} is no folder.", "Name the folder of your task files.")
     output.check_new(out, overwrite)
     output.quiet_libraries()
     if not run:

@@ -8,6 +8,8 @@ import typer
 
 from ropectl.cli import options
 
+_NUMBERS, _CHECKS = "Model", "What to show"
+
 
 def inspect(
     model: options.Model = None,
@@ -19,13 +21,24 @@ def inspect(
         typer.Option(
             metavar="KEY=VALUE,...",
             help="Numbers instead of a model: rotary_dim, rope_theta, original_max_position_embeddings, and num_turning if not all pairs turn.",
+            rich_help_panel=_NUMBERS,
         ),
     ] = None,
     seq_len: Annotated[
-        str | None, typer.Option(metavar="N", help="Sequence length, for methods that depend on it.")
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Sequence length, for methods that depend on it (default: the trained one).",
+            rich_help_panel=_CHECKS,
+        ),
     ] = None,
     self_test: Annotated[
-        bool, typer.Option("--self-test", help="Check the model's own rotary code with numbers (no weights).")
+        bool,
+        typer.Option(
+            "--self-test",
+            help="Check the model's own rotary code with numbers (no weights); exit code 1 if it fails.",
+            rich_help_panel=_CHECKS,
+        ),
     ] = False,
     layers: options.Layers = None,
     replace: options.Replace = None,
@@ -37,7 +50,11 @@ def inspect(
 ) -> None:
     """Show what the rotary embedding of a model, or of plain numbers, computes. No weights are loaded.
 
+    Example: ropectl inspect ./my-model -m ntk --target-length 16k
+
     Example: ropectl inspect --geometry rotary_dim=128,rope_theta=10000,original_max_position_embeddings=4096 -m yarn --factor 8
+
+    Example: ropectl inspect ./my-model -m pi -m ntk -m yarn --factor 4 --plot frequencies.svg
     """
     given = locals()  # the options are the settings, under the same names
     from ropectl.cli import output

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ropectl.cli import options
+from ropectl.cli import completion, options
 
 _OUTPUT = "Output"
 
@@ -40,7 +40,13 @@ def patch(
         typer.Option("--merge/--no-merge", help="Merge a LoRA adapter (default), or keep it.", rich_help_panel=_OUTPUT),
     ] = None,
     dtype: Annotated[
-        str | None, typer.Option(help="Type of weights that are rewritten (GGUF, merged).", rich_help_panel=_OUTPUT)
+        str | None,
+        typer.Option(
+            metavar="TYPE",
+            help="Type of weights that are rewritten: GGUF, merged (default auto: the source's).",
+            rich_help_panel=_OUTPUT,
+            autocompletion=completion.names_in("ropectl.hf.loading", "DTYPES"),
+        ),
     ] = None,
     verify_logits: Annotated[
         bool | None,
@@ -65,6 +71,10 @@ def patch(
     Without a method the scaling that is there is kept, and written so that old and new readers find it.
 
     Example: ropectl patch ./my-model -m yarn --factor 4 -o my-model-yarn4
+
+    Example: ropectl patch ./my-model -m dynamic-yarn --freeze-at 16k -o my-model-frozen --dry-run
+
+    Example: ropectl patch --gguf-patch model.gguf -m yarn --factor 4 -o model-yarn4.gguf
     """
     given = locals()  # the options are the settings, under the same names
     from ropectl.checkpoint.settings import PatchSettings

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ropectl.errors import ConfigError
 from ropectl.evaluate.protocols.key_tokens import KEY_TOKENS
 from ropectl.evaluate.protocols.overlapping import OVERLAPPING
 from ropectl.evaluate.protocols.prefix import PREFIX
 from ropectl.evaluate.protocols.protocol import Protocol
 from ropectl.evaluate.protocols.sliding import SLIDING
 from ropectl.evaluate.protocols.tail import TAIL
+from ropectl.names import unknown_choice
 
 PROTOCOLS = {protocol.name: protocol for protocol in (PREFIX, SLIDING, OVERLAPPING, TAIL, KEY_TOKENS)}
 
@@ -20,5 +20,5 @@ def find_protocol(name: str) -> Protocol:
         ConfigError: If there is none of that name.
     """
     if name not in PROTOCOLS:
-        raise ConfigError(f"protocol = {name!r} is not possible: allowed are {', '.join(PROTOCOLS)}.")
+        raise unknown_choice("protocol", name, PROTOCOLS)
     return PROTOCOLS[name]

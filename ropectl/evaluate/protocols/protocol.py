@@ -177,5 +177,5 @@ def check_stride(request: Request) -> None:
         raise ConfigError(
             f"stride = {request.stride} is not possible at length {shortest}: a window there has at most "
             f"{shortest - 1} tokens to score.",
-            f"Use --stride {shortest - 1} or less, or longer lengths.",
+            f"Use --stride {shortest - 1} or less, or longer lengths, at least {request.stride + 1}.",
         )

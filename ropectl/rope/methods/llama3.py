@@ -9,6 +9,7 @@ from typing_extensions import Self
 
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.guide import CACHE_OF_STATIC, MethodGuide
 from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
 from ropectl.rope.methods.ntk_by_parts import blend_by_rotations
 
@@ -24,6 +25,16 @@ class Llama3(ScalingMethod):
     formula = "inv_freq_i = (1-g_i) th_i/s + g_i th_i, g_i = clamp((r_i - low)/(high - low), 0, 1)"
     reference = Reference("The Llama 3 Herd of Models", arxiv="2407.21783")
     native = "llama3"
+    guide = MethodGuide(
+        fast="As trained, if they turn more than high_freq_factor = 4 times within L: more pairs than YaRN keeps.",
+        slow="Divided by s, if they turn fewer than low_freq_factor = 1 times within L: no unseen angle.",
+        use="Untuned, for the smallest change of short text among the methods that compute the whole target at every length.",
+        tuning="Works untuned. The models that ship with it were trained with it.",
+        short_text="The smallest of the methods that do not follow the length.",
+        cache=CACHE_OF_STATIC,
+        runtimes="Stock type llama3: transformers from 4.43, vLLM, sglang; llama.cpp's converter for LLaMA-like models.",
+        measured="builtin:tiny, factor 4, untuned: perplexity up to L +4.6 %, 25 of 25 passkeys at 4 L.",
+    )
 
     factor: float = factor_field()
     low_freq_factor: float = Field(

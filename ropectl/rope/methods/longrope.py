@@ -11,6 +11,7 @@ from typing_extensions import Self
 from ropectl.errors import MethodError
 from ropectl.rope.frequencies import RopeFrequencies, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.guide import MethodGuide
 from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
 
 Divisors = tuple[float, ...]
@@ -28,6 +29,17 @@ class LongRope(ScalingMethod):
     reference = Reference("LongRoPE", arxiv="2402.13753")
     native = "longrope"
     varies_with_length = True
+    guide = MethodGuide(
+        fast="Divided by the numbers that you give.",
+        slow="Divided by the numbers that you give.",
+        use="With divisors that a search found for this model, or those that came with a checkpoint. ropectl does not search.",
+        tuning="The paper tunes after its search; divisors for up to L (short_factor) keep short text as it was.",
+        short_text="With a short_factor of ones none but the attention factor; else that of the divisors.",
+        cache="With two lists the frequencies change at L, in transformers for the whole batch at once: keys cached before that "
+        "keep the short list's. With one list nothing changes.",
+        runtimes="Stock type longrope. vLLM and sglang derive the attention factor from the lengths, vLLM decides once per "
+        "server which list holds; llama.cpp's converter drops the lists for LLaMA. patch says what each will do.",
+    )
 
     factor: float = factor_field()
     long_factor: Divisors = Field(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ropectl.errors import MethodError
 from ropectl.rope.frequencies import RopeFrequencies, rebased_inv_freq
 from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.guide import CACHE_OF_STATIC, MethodGuide
 from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
 
 
@@ -34,6 +35,18 @@ class NtkAware(ScalingMethod):
     formula = "inv_freq_i = b'^(-2i/d), b' = b * s^(d/(d-2)); the divisor of pair i is s^(2i/(d-2))"
     reference = Reference("NTK-aware scaled RoPE, described in YaRN", arxiv="2309.00071")
     native = "default with another rope_theta"
+    guide = MethodGuide(
+        fast="The fastest pair keeps its frequency, the next ones nearly.",
+        slow="The last pair is slowed by exactly s; critical pairs before it by less, so they pass their trained angles "
+        "before s * L.",
+        use="Untuned and for modest extension, with a factor above the one that is wanted; or before a short training.",
+        tuning="Works untuned up to the length that it computes. Training removes that limit.",
+        short_text="Small to medium.",
+        cache=CACHE_OF_STATIC,
+        runtimes="Only rope_theta changes: every runtime reads it. vLLM's own type ntk is another formula.",
+        measured="builtin:tiny, factor 4: untuned perplexity up to L +5.0 %, and 18 of 25 passkeys at 4 L, past the 1072 tokens "
+        "that it computes; after 150 steps -5.2 % and 25 of 25.",
+    )
 
     factor: float = factor_field()
 

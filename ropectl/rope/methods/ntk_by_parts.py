@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from ropectl.rope.frequencies import RopeFrequencies, blend, clamp_unit, rotations, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.guide import CACHE_OF_STATIC, MethodGuide
 from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
 
 
@@ -36,6 +37,17 @@ class NtkByParts(ScalingMethod):
     formula = "inv_freq_i = (1-g_i) th_i/s + g_i th_i, g_i = clamp((r_i - beta_slow)/(beta_fast - beta_slow), 0, 1)"
     reference = Reference("YaRN, section 3.2", arxiv="2309.00071")
     native = "llama3"
+    guide = MethodGuide(
+        fast="As trained, if they turn more than beta_fast times within L.",
+        slow="Divided by s, if they turn fewer than beta_slow times within L: no unseen angle.",
+        use="To see what YaRN's frequencies do without its attention factor, and where a runtime reads llama3 only.",
+        tuning="Works untuned; training removes the price on short text.",
+        short_text="Its ramp reaches further into the fast pairs than YaRN's code does: somewhat more.",
+        cache=CACHE_OF_STATIC,
+        runtimes="Exactly the stock type llama3 with other bounds: transformers from 4.43, vLLM, sglang, and llama.cpp's "
+        "converter for LLaMA-like models.",
+        measured="builtin:tiny, factor 4, untuned: perplexity up to L +13.4 %, 25 of 25 passkeys at 4 L.",
+    )
 
     factor: float = factor_field()
     beta_fast: float = Field(

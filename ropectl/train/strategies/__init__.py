@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropectl.errors import ConfigError
+from ropectl.names import unknown_choice
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies.full import FullStrategy
 from ropectl.train.strategies.lora import LoraStrategy
@@ -18,5 +18,5 @@ def make_strategy(settings: FinetuneSettings) -> Strategy:
         ConfigError: If there is no such strategy, or its options contradict each other.
     """
     if settings.strategy not in STRATEGIES:
-        raise ConfigError(f"strategy = {settings.strategy!r} is not possible: allowed are {', '.join(STRATEGIES)}.")
+        raise unknown_choice("strategy", settings.strategy, STRATEGIES)
     return STRATEGIES[settings.strategy](settings)

@@ -11,6 +11,11 @@ from ropectl.train.strategies.strategy import Strategy
 _OF_LORA = ("lora_rank", "lora_alpha", "lora_dropout", "lora_targets", "train_norms", "train_embeddings", "merge")
 
 
+def _option(name: str) -> str:
+    """What somebody typed who changed a setting: merging is the default, so that only --no-merge changes it."""
+    return "no-merge" if name == "merge" else name.replace("_", "-")
+
+
 class FullStrategy(Strategy):
     """Trains every weight; tied weights are one parameter, and stay one."""
 
@@ -20,7 +25,7 @@ class FullStrategy(Strategy):
         changed = [name for name in _OF_LORA if getattr(settings, name) != fields[name].default]
         if changed:
             raise ConfigError(
-                f"{', '.join(name.replace('_', '-') for name in changed)} means nothing where all weights are trained.",
+                f"{', '.join(_option(name) for name in changed)} means nothing where all weights are trained.",
                 "Type: --strategy lora",
             )
 

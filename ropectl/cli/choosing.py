@@ -1,0 +1,264 @@
+"""``methods --choose``: a model or plain numbers, a wanted length and a budget, to a short list with commands. Configs only."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ropectl.cli.inspected import Inspected
+from ropectl.errors import MethodError
+from ropectl.evaluate.config import ModelConfig
+from ropectl.hf.family_patch import family_patch
+from ropectl.lengths import format_length
+from ropectl.names import name_hint
+from ropectl.rope.choose import Candidate, choose
+from ropectl.rope.frequencies import critical_dimension
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.tuning import Tuning
+from ropectl.runtimes import RuntimeReading, llama_config, patch_facts, read_all, source_facts
+from ropectl.runtimes.matrix import all_runtimes
+
+#: Measurements that ropectl has published of itself end here.
+MEASURED_FACTOR = 4
+
+#: Flags of a model that every command about it needs again.
+_OF_MODEL = ("revision", "original_length", "layers", "trust_remote_code", "allow_pickle")
+
+#: Settings of a training, by budget: light in the memory of short sequences, full on whole ones.
+RECIPES: dict[Tuning, dict[str, Any]] = {
+    Tuning.light: {"positions": "pose", "steps": 400},
+    Tuning.full: {"steps": 1000, "short_fraction": 0.1},
+}
+RECIPE_FILE = "tune.yaml"
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """A subject with what is wanted of it.
+
+    Attributes:
+        subject: The model's config, or plain numbers.
+        numbers: The plain numbers as typed; None for a model.
+        target_length: The wanted length [tokens].
+        tuning: How much training there will be.
+        runtime: The runtime that has to compute it; None for any.
+    """
+
+    subject: Inspected
+    numbers: str | None
+    target_length: int
+    tuning: Tuning
+    runtime: str | None
+
+    @classmethod
+    def of(
+        cls, settings: ModelConfig, numbers: str | None, target_length: int, tuning: Tuning, runtime: str | None
+    ) -> Chooser:
+        """Reads the config.
+
+        Raises:
+            ConfigError: If it is broken, or the runtime is unknown.
+        """
+        names = [one.name for one in all_runtimes()]
+        if runtime is not None and runtime not in names:
+            raise MethodError(f"There is no runtime {runtime!r}.", name_hint(runtime, names))
+        return cls(Inspected.of(settings, numbers), numbers, target_length, tuning, runtime)
+
+    @property
+    def trained(self) -> int:
+        """L [tokens]."""
+        return self.subject.geometry.original_max_position_embeddings
+
+    @property
+    def existing(self) -> ScalingMethod:
+        """The scaling that is there."""
+        return self.subject.method(None)
+
+    def record(self) -> dict[str, Any]:
+        """Returns the choice as JSON values: picks with reasons, what is passed over, notes, and commands."""
+        enough = self._enough()
+        header = {
+            "model": None if self.subject.setup is None else self.subject.settings.model,
+            "geometry": self.subject.geometry.to_json(),
+            "existing": str(self.existing),
+            "trained_length": self.trained,
+            "target_length": self.target_length,
+            "factor": self.target_length / self.trained,
+            "tuning": self.tuning.value,
+            "runtime": self.runtime,
+        }
+        if enough is not None:
+            commands = self._check_commands()
+            return {**header, "picks": [], "passed": [], "notes": [enough], "recipe": None, "commands": commands}
+        choice = choose(self.subject.geometry, self.target_length, self.tuning, self._obstacle)
+        return {
+            **header,
+            "picks": [self._pick(candidate) for candidate in choice.picks],
+            "passed": [vars(passed) for passed in choice.passed],
+            "notes": self._notes(bool(choice.picks)),
+            "recipe": self._recipe() if choice.picks else None,
+            "commands": self._commands([one.method for one in choice.picks]) if choice.picks else [],
+        }
+
+    def _enough(self) -> str | None:
+        """Why nothing has to be scaled; None where something has."""
+        if self.target_length <= self.trained:
+            return f"{self.target_length} tokens are within the trained length of {self.trained}: there is nothing to scale."
+        setup = self.subject.setup
+        if setup is None or self.existing.name == "none":
+            return None
+        capacity = setup.source.rope.capacity(self.existing)
+        if capacity is not None and capacity < self.target_length:
+            return None
+        made_for = "follows the length" if capacity is None else f"is made for {capacity} tokens"
+        return (
+            f"{self.subject.name} is scaled already: {self.existing.label} {made_for}, {self.target_length} among them. "
+            "Whether it keeps that is to be measured."
+        )
+
+    def _obstacle(self, method: ScalingMethod) -> str | None:
+        """Why the model's family or the runtime does not take a method."""
+        setup = self.subject.setup
+        if setup is not None:
+            try:
+                family_patch(method, self.subject.geometry, setup.source.config, self._frozen(method))
+            except MethodError as error:
+                return error.message
+        if self.runtime is None:
+            return None
+        newest = [one for one in self._readings(method) if one.runtime == self.runtime][-1]
+        if newest.ok:
+            return None
+        return f"{newest.runtime} {newest.version}: {newest.problems[0].text}."
+
+    def _frozen(self, method: ScalingMethod) -> int | None:
+        """The length that a method which follows it is written for."""
+        return self.target_length if method.depends_on_seq_len else None
+
+    def _readings(self, method: ScalingMethod) -> list[RuntimeReading]:
+        setup, geometry, seq_len = self.subject.setup, self.subject.geometry, self._frozen(method)
+        if setup is None:
+            facts = patch_facts(llama_config(geometry), geometry, method, "MODEL", seq_len, self.target_length)
+            return read_all(facts)
+        found = source_facts(setup.source, method, seq_len, self.target_length)
+        return [] if found is None else read_all(found)
+
+    def _pick(self, candidate: Candidate) -> dict[str, Any]:
+        method = candidate.method
+        computes = "any length" if candidate.computes is None else f"{candidate.computes} tokens"
+        reasons = [f"It computes {computes} with rotations seen in training."]
+        if not candidate.reaches(self.target_length):
+            reasons = [
+                f"It computes {candidate.computes} of {self.target_length} tokens; training has to teach the rest."
+            ]
+        if method.depends_on_seq_len:
+            reasons.append(f"It is the trained model up to {self.trained} tokens; to serve it, one length is frozen.")
+        else:
+            reasons.append(
+                f"It divides the frequencies that carry ordinary text by {candidate.slowing:.3g} on average."
+            )
+        if method.guide is not None:
+            reasons.append(f"Worth using: {method.guide.use}")
+        served = [reading for reading in self._readings(method) if reading.ok]
+        return {
+            "method": str(method),
+            "name": method.name,
+            "computes": candidate.computes,
+            "crowding": candidate.crowding,
+            "shift": candidate.shift,
+            "depends_on_seq_len": method.depends_on_seq_len,
+            "reasons": reasons,
+            "runtimes": [{"runtime": reading.runtime, "version": reading.version} for reading in served],
+        }
+
+    def _notes(self, has_picks: bool) -> list[str]:
+        geometry, factor = self.subject.geometry, self.target_length / self.trained
+        notes = []
+        if not has_picks:
+            notes.append("No method is left. Ask for a shorter length, another runtime, or more training.")
+        if self.existing.name != "none":
+            notes.append(
+                f"{self.subject.name} is scaled already: {self.existing.label}. The methods would take its place, counted from "
+                f"the trained {self.trained} tokens. If its weights were trained under that scaling, extend it instead: "
+                "ropectl patch --compose."
+            )
+        if critical_dimension(geometry) >= geometry.turning_pairs:
+            notes.append(
+                f"Every pair completes a turn within {self.trained} tokens, so that no angle is new past them: the arithmetic "
+                "does not tell methods apart. Measure the unscaled model first."
+            )
+        if factor > MEASURED_FACTOR:
+            notes.append(
+                f"The factor is {factor:.4g}. What ropectl has measured itself ends at {MEASURED_FACTOR}: expect the measured "
+                "reach to end before the computed one, and look at every length of the table."
+            )
+        if self.subject.setup is not None:
+            notes += self.subject.notes(self.existing)
+        return list(dict.fromkeys(notes))
+
+    def _place(self) -> str:
+        return shlex.quote(self.subject.settings.model)
+
+    def _flags(self, replace: bool = True) -> str:
+        """Flags that say the model and the length once more."""
+        settings, words = self.subject.settings, []
+        for name in _OF_MODEL:
+            value = getattr(settings, name)
+            if value is True:
+                words.append(f"--{name.replace('_', '-')}")
+            elif value:
+                words.append(f"--{name.replace('_', '-')} {shlex.quote(str(value))}")
+        if replace and self.existing.name != "none":
+            words.append("--replace")
+        return "".join(f" {word}" for word in words)
+
+    def _check_commands(self) -> list[dict[str, str]]:
+        if self.subject.setup is None:
+            return []
+        length = format_length(self.target_length)
+        command = f"ropectl eval-passkey {self._place()} --length {length}{self._flags(replace=False)}"
+        return [{"purpose": "Does it find what stands far away?", "command": command}]
+
+    def _recipe(self) -> dict[str, str] | None:
+        if self.tuning is Tuning.none or self.subject.setup is None:
+            return None
+        lines = ["text: builtin:stdlib-train  # better: text of your own, such as books/*.txt"]
+        lines += [f"{key}: {value}" for key, value in RECIPES[self.tuning].items()]
+        return {"file": RECIPE_FILE, "content": "\n".join(lines) + "\n"}
+
+    def _commands(self, methods: Sequence[ScalingMethod]) -> list[dict[str, str]]:
+        """What to type, the first pick standing for the best where one is needed."""
+        specs = "".join(f" -m {method.name}" for method in methods)
+        target = f" --target-length {self.target_length}"
+        if self.numbers is not None:
+            shown = f"ropectl inspect --geometry {shlex.quote(self.numbers)}{specs}{target}"
+            return [{"purpose": "What does each compute?", "command": shown}]
+        place, flags, first = self._place(), self._flags(), methods[0]
+        compared = f"ropectl compare-methods {place}{specs}{target}{flags}"
+        seq_len = f" --freeze-at {self.target_length}" if first.depends_on_seq_len else ""
+        out = f"{self._stem()}-{first.name}"
+        commands = [
+            {"purpose": "What will a comparison take?", "command": f"{compared} --dry-run"},
+            {"purpose": "Compare them as they are", "command": compared},
+        ]
+        if self.tuning is Tuning.none:
+            command = f"ropectl patch {place} -m {first.name}{target}{seq_len}{flags} -o {out}"
+            return [*commands, {"purpose": "Write the one that wins, here the first", "command": command}]
+        recipe = RECIPES[self.tuning]
+        tuned = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in recipe.items())
+        return [
+            *commands,
+            {"purpose": f"Compare them after equal training ({RECIPE_FILE} above)", "command": f"{compared} --finetune {RECIPE_FILE}"},
+            {
+                "purpose": "Or train one, here the first",
+                "command": f"ropectl finetune {place} -m {first.name}{target} {tuned}{flags} -o {out}-tuned",
+            },
+        ]  # fmt: skip
+
+    def _stem(self) -> str:
+        """A name for results, made of the model's."""
+        name = Path(self.subject.settings.model).name.removesuffix(".gguf").removeprefix("builtin:")
+        return shlex.quote(name) or "model"

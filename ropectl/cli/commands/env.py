@@ -1,0 +1,25 @@
+"""``ropectl env``."""
+
+from __future__ import annotations
+
+from ropectl.cli import options
+
+
+def env(format: options.OutputFormat = options.Format.human) -> None:
+    """Describe this installation for a bug report: versions, devices, memory, caches. No token and no secret is read.
+
+    Works in a half-broken installation: what cannot be imported is a row that says why.
+
+    Example: ropectl env
+
+    Example: ropectl env --format json
+    """
+    from ropectl.cli import output
+    from ropectl.environment import describe_environment
+    from ropectl.report.environment import environment_parts
+
+    record = describe_environment()
+    if format is options.Format.json:
+        output.print_json(record)
+    else:
+        output.print_human(*environment_parts(record))

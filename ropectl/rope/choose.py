@@ -1,0 +1,175 @@
+"""Which methods are worth testing on a geometry for a wanted length: a rule over computed quantities, no opinion.
+
+For every method that a factor is enough for, three things are computed:
+
+- **computes**: up to which length it uses only rotations seen in training, at the wanted length;
+- **crowding**: the divisor of the fastest pair, by which neighbouring tokens move closer together;
+- **shift**: the mean of ln f_i over the pairs that completed a turn in training, up to the trained length. Those pairs
+  carry ordinary text, and on the built-in model the order of shifts is the order of what methods cost there.
+
+The rule: a method that computes less than the wanted length is passed over, unless it is trained. A crowded one needs
+long training. Of what remains, the smaller the shift the better. Without training the best method that follows the
+length is added, which is the trained model up to the trained length; a trained one has to be frozen, which takes that away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ropectl.errors import MethodError
+from ropectl.rope.frequencies import divisors, reach_tokens, rotations, trained_inv_freq
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.registry import all_methods
+from ropectl.rope.tuning import Tuning
+
+#: Most methods that are picked.
+MAX_PICKS = 4
+
+#: A divisor counts as 1 up to this.
+UNMOVED = 1 + 1e-9
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method at the wanted length, with what decides about it.
+
+    Attributes:
+        method: The method.
+        computes: Up to which length it uses only rotations seen in training [tokens]; None for any.
+        crowding: Divisor of the fastest pair up to the trained length.
+        shift: Mean ln f_i over the pairs that completed a turn in training, up to the trained length.
+    """
+
+    method: ScalingMethod
+    computes: int | None
+    crowding: float
+    shift: float
+
+    def reaches(self, target_length: int) -> bool:
+        """Returns whether it computes the wanted length."""
+        return self.computes is None or self.computes >= target_length
+
+    @property
+    def slowing(self) -> float:
+        """By how much the pairs that carry ordinary text are slowed, in the geometric mean."""
+        return math.exp(self.shift)
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A method that is not picked, by name, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is worth testing, the best first by the rule, and what is not."""
+
+    picks: tuple[Candidate, ...]
+    passed: tuple[Passed, ...]
+
+
+def weigh(method: ScalingMethod, geometry: RopeGeometry, target_length: int) -> Candidate:
+    """Returns a method with what decides about it.
+
+    Raises:
+        MethodError: If it cannot work on this geometry.
+    """
+    trained = geometry.original_max_position_embeddings
+    computes = reach_tokens(geometry, method.frequencies(geometry, target_length))
+    found = divisors(geometry, method.frequencies(geometry, trained))
+    turns = rotations(trained_inv_freq(geometry), trained)
+    whole = [divisor for divisor, turn in zip(found, turns, strict=True) if turn >= 1]
+    used = whole or [divisor for divisor, turn in zip(found, turns, strict=True) if turn > 0]
+    return Candidate(method, computes, found[0], max(0.0, sum(map(math.log, used)) / len(used)))
+
+
+def choose(
+    geometry: RopeGeometry,
+    target_length: int,
+    tuning: Tuning = Tuning.none,
+    obstacle: Callable[[ScalingMethod], str | None] = lambda method: None,
+) -> Choice:
+    """Returns which methods to test for a wanted length, and why not the others.
+
+    Args:
+        geometry: What the model was trained with.
+        target_length: The wanted length, above the trained one [tokens].
+        tuning: How much training there will be.
+        obstacle: Returns why a method cannot be used on the model or in its runtime; None where it can.
+    """
+    candidates, passed = _candidates(geometry, target_length, obstacle)
+    fitting: list[Candidate] = []
+    for candidate in candidates:
+        reason = _unfit(candidate, target_length, tuning)
+        if reason:
+            passed.append(Passed(candidate.method.name, reason))
+        else:
+            fitting.append(candidate)
+    fitting.sort(key=lambda one: (not one.reaches(target_length), one.crowding > UNMOVED, one.shift))
+    picks = _short_list(fitting, tuning)
+    left = [one for one in fitting if one not in picks]
+    passed += [Passed(one.method.name, _later(one, target_length)) for one in left]
+    return Choice(tuple(picks), tuple(passed))
+
+
+def _candidates(
+    geometry: RopeGeometry, target_length: int, obstacle: Callable[[ScalingMethod], str | None]
+) -> tuple[list[Candidate], list[Passed]]:
+    """Every method but the baseline, at the wanted length; and those that cannot be."""
+    factor = target_length / geometry.original_max_position_embeddings
+    candidates, passed = [], []
+    for name, kind in all_methods().items():
+        if name == "none":
+            continue
+        try:
+            parameters = kind.fill_factor({}, factor, geometry)
+            missing = kind.missing(parameters)
+            if missing:
+                passed.append(Passed(name, f"needs {', '.join(missing)}, which this model does not say."))
+                continue
+            candidate = weigh(kind.create(parameters), geometry, target_length)
+        except MethodError as error:
+            passed.append(Passed(name, error.message))
+            continue
+        reason = obstacle(candidate.method)
+        if reason:
+            passed.append(Passed(name, reason))
+        else:
+            candidates.append(candidate)
+    return candidates, passed
+
+
+def _unfit(candidate: Candidate, target_length: int, tuning: Tuning) -> str | None:
+    """Why a method is not for this much training; None where it is."""
+    if tuning is Tuning.none and not candidate.reaches(target_length):
+        return f"computes {candidate.computes} of the {target_length} tokens: past that slow pairs turn further than in training."
+    if tuning is not Tuning.full and candidate.crowding > UNMOVED:
+        return f"moves neighbouring tokens {candidate.crowding:.4g} times closer together, which takes long training."
+    if tuning is not Tuning.none and candidate.method.depends_on_seq_len:
+        return "follows the length, which training takes from it: it would be frozen."
+    return None
+
+
+def _short_list(fitting: Sequence[Candidate], tuning: Tuning) -> list[Candidate]:
+    """The best of each kind: static ones, with full training one that is crowded, without training one that follows."""
+    static = [one for one in fitting if not one.method.depends_on_seq_len and one.crowding <= UNMOVED]
+    crowded = [one for one in fitting if one.crowding > UNMOVED]
+    following = [one for one in fitting if one.method.depends_on_seq_len and one.crowding <= UNMOVED]
+    last = following[:1] if tuning is Tuning.none else crowded[:1]
+    return [*static[: MAX_PICKS - len(last)], *last]
+
+
+def _later(candidate: Candidate, target_length: int) -> str:
+    if not candidate.reaches(target_length):
+        return f"computes {candidate.computes} of the {target_length} tokens; others compute all of them."
+    if candidate.method.depends_on_seq_len:
+        return "another that follows the length comes before it."
+    return (
+        f"divides the frequencies that carry ordinary text by {candidate.slowing:.3g} on average, more than the others."
+    )

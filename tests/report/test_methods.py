@@ -1,0 +1,55 @@
+"""Pages of methods at the widths people have: whole words, nothing cut."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from ropectl.report.methods import method_page, methods_list
+from ropectl.rope.catalog import describe_method
+from ropectl.rope.registry import all_methods
+from ropectl.runtimes.reference import reference_readings
+
+NAMES = list(all_methods())
+WIDTHS = [60, 80, 120]
+
+
+def shown(parts: list[object], width: int) -> str:
+    text = io.StringIO()
+    console = Console(file=text, width=width, highlight=False)
+    for part in parts:
+        console.print(part)
+    return text.getvalue()
+
+
+def words(text: str) -> list[str]:
+    return text.replace("``", "").split()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", NAMES)
+def test_page_keeps_every_word(name: str, width: int) -> None:
+    kind = all_methods()[name]
+    entry = {**describe_method(kind), "readings": reference_readings(kind)}
+    page = shown(list(method_page(entry)), width)
+    assert "…" not in page and "\x1b" not in page and max(map(len, page.splitlines())) <= width
+    found = set(page.split())
+    for text in (entry["summary"], entry["formula"], entry["reference"], *entry["guide"].values()):
+        assert not [word for word in words(text) if word not in found]
+    for parameter in entry["parameters"]:
+        assert parameter["name"] in found
+    for pair in (entry["profile"] or {"pairs": []})["pairs"]:
+        assert f"{pair['divisor']:.3f}" in found and f"{pair['turns']:.2f}" in found
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_list_keeps_every_word(width: int) -> None:
+    entries = [describe_method(kind) for kind in all_methods().values()]
+    text = shown(list(methods_list(entries)), width)
+    assert "…" not in text and max(map(len, text.splitlines())) <= width
+    found = set(text.replace("*", " ").split())
+    for entry in entries:
+        assert entry["name"] in found and {parameter["name"] for parameter in entry["parameters"]} <= found
+        assert set(words(entry["title"])) | set(words(entry["native"])) <= found
