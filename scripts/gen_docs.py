@@ -1,6 +1,6 @@
 """Writes what documentation says about methods, tasks, runtimes and model families from the code, so that it cannot be wrong.
 
-python scripts/gen_docs.py           # rewrites the generated parts of README.md, docs/methods.md and docs/cli.md
+python scripts/gen_docs.py           # rewrites docs/methods.md and docs/cli.md, and the marked parts of README.md and other pages
 python scripts/gen_docs.py --check   # exits 1 if one is not up to date, and says which
 
 What is said of model families holds for one version of transformers: with another installed it is not checked.
@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from docs_cli import cli_page
 from docs_methods import methods_page
@@ -20,7 +24,11 @@ from rich.console import Console
 
 from ropectl.hf.census import census
 from ropectl.hf.geometry import describe_rope
+from ropectl.report.figures.catalog import drawings_of
+from ropectl.report.figures.output import write_figures
 from ropectl.report.runtimes import runtime_parts
+from ropectl.report.terminal import terminal_lines
+from ropectl.report.views import COMPARISON
 from ropectl.rope.catalog import describe_method
 from ropectl.rope.registry import all_methods
 from ropectl.runtimes import config_facts, read_all
@@ -30,7 +38,14 @@ from ropectl.tasks.registry import all_tasks
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+CHINESE_README = ROOT / "README.zh-CN.md"
 DOCS = ROOT / "docs"
+RECORDS = DOCS / "records"
+IMAGES = DOCS / "images"
+
+#: Which figures of which record are shown.
+FIGURES = {"quickstart": ("perplexity", "passkeys"), "smollm2": ("perplexity-tail",)}
+
 METHODS = ("<!-- methods:begin (scripts/gen_docs.py) -->", "<!-- methods:end -->")
 TASKS = ("<!-- tasks:begin (scripts/gen_docs.py) -->", "<!-- tasks:end -->")
 MATRIX = ("<!-- matrix:begin (scripts/gen_docs.py) -->", "<!-- matrix:end -->")
@@ -54,20 +69,15 @@ MATRIX_CONFIG = {
 
 
 def methods_table() -> str:
-    """Returns the methods as a Markdown table."""
-    lines = [
-        "| Method | What it is | Formula | Parameters | Stock `rope_type` | Reference |",
-        "|---|---|---|---|---|---|",
-    ]
+    """Returns the methods as a Markdown table, short: docs/methods.md has the formulas."""
+    lines = ["| Method | What it is | Worth using | Stock `rope_type` | Reference |", "|---|---|---|---|---|"]
     for kind in all_methods().values():
         entry = describe_method(kind)
-        parameters = ", ".join(f"`{p['name']}`" + (" (required)" if p["required"] else "") for p in entry["parameters"])
-        formula = entry["formula"].replace("|", "\\|")
+        name = entry["name"]
         row = (
-            f"`{entry['name']}`",
+            f"[`{name}`](docs/methods.md#{name})",
             entry["title"],
-            f"`{formula}`",
-            parameters or "-",
+            entry["guide"]["use"],
             entry["native"],
             entry["reference"],
         )
@@ -127,27 +137,69 @@ def replaced(text: str, marks: tuple[str, str], content: str) -> str:
     """Returns ``text`` with the part between two marks replaced."""
     before, begin, rest = text.partition(marks[0])
     _, end, after = rest.partition(marks[1])
-    assert begin and end, f"the README has no {marks[0]}"
+    assert begin and end, f"there is no {marks[0]}"
     return f"{before}{begin}\n{content}\n{end}{after}"
+
+
+def recorded(name: str) -> dict[str, Any]:
+    """Returns the record of a comparison that documentation shows."""
+    record: dict[str, Any] = json.loads((RECORDS / f"{name}.json").read_text())
+    return record
+
+
+def printed(name: str) -> str:
+    """Returns what ``compare-methods`` prints of a stored record at 80 columns, as Markdown."""
+    lines = terminal_lines(COMPARISON.all_parts(recorded(name)), 80)
+    return "\n".join(["```", *(line.plain.rstrip() for line in lines), "```"])
+
+
+def output_marks(name: str) -> tuple[str, str]:
+    return (f"<!-- {name}-output:begin (scripts/gen_docs.py) -->", f"<!-- {name}-output:end -->")
+
+
+def draw_figures() -> None:
+    """Draws the figures that documentation shows; their bytes depend on matplotlib, so they are not checked."""
+    for name, kinds in FIGURES.items():
+        drawings = [drawing for drawing in drawings_of(recorded(name)) if drawing.name in kinds]
+        named = [replace(drawing, name=f"{name}-{drawing.name}") for drawing in drawings]
+        for path in write_figures(named, IMAGES, wide=True):
+            if path.suffix != ".svg":
+                path.unlink()  # a page needs one of the two
+
+
+#: What is generated inside written pages: file, marks, content.
+PARTS: tuple[tuple[Path, tuple[str, str], Callable[[], str]], ...] = (
+    (README, METHODS, methods_table),
+    *(
+        (page, output_marks(name), partial(printed, name))
+        for page in (README, CHINESE_README)
+        for name in ("quickstart", "smollm2")
+    ),
+    (DOCS / "measuring.md", TASKS, tasks_table),
+    (DOCS / "checkpoints.md", MATRIX, matrix_example),
+    (DOCS / "checkpoints.md", FAMILIES, families_table),
+)
+
+#: Pages that are generated as a whole.
+PAGES: tuple[tuple[Path, Callable[[], str]], ...] = ((DOCS / "methods.md", methods_page), (DOCS / "cli.md", cli_page))
 
 
 def main() -> None:
     is_check = "--check" in sys.argv[1:]
-    current = README.read_text()
-    wanted = replaced(current, METHODS, methods_table())
-    wanted = replaced(wanted, TASKS, tasks_table())
-    wanted = replaced(wanted, MATRIX, matrix_example())
-    if not is_check or families_heading() in current:
-        wanted = replaced(wanted, FAMILIES, families_table())
-    pages = {README: wanted, DOCS / "methods.md": methods_page(), DOCS / "cli.md": cli_page()}
-    stale = [path for path, text in pages.items() if not path.is_file() or path.read_text() != text]
+    wanted = {path: page() for path, page in PAGES}
+    for path, marks, content in PARTS:
+        text = wanted.get(path) or path.read_text()
+        if is_check and content is families_table and families_heading() not in text:
+            continue  # written with another version of transformers
+        wanted[path] = replaced(text, marks, content())
+    stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text() != text]
+    if is_check and stale:
+        sys.exit(f"Not up to date: {', '.join(path.name for path in stale)}. Run: python scripts/gen_docs.py")
     if is_check:
-        if stale:
-            sys.exit(f"Not up to date: {', '.join(path.name for path in stale)}. Run: python scripts/gen_docs.py")
         return
-    DOCS.mkdir(exist_ok=True)
     for path in stale:
-        path.write_text(pages[path])
+        path.write_text(wanted[path])
+    draw_figures()
 
 
 if __name__ == "__main__":

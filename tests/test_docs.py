@@ -18,6 +18,8 @@ from tests.hf.loadable_gguf import write_loadable
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+CHINESE = (ROOT / "README.zh-CN.md").read_text()
+PAGES = {path.name: path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -26,14 +28,17 @@ def test_methods_table_is_up_to_date() -> None:
     subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
-def readme_commands() -> list[list[str]]:
-    blocks = re.findall(r"```bash\n(.*?)```", README, flags=re.DOTALL)
+def commands() -> list[list[str]]:
+    """Those of every written page; the examples of docs/cli.md are tested where they come from."""
+    blocks = [
+        b for name, text in PAGES.items() if name != "cli.md" for b in re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
+    ]
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("ropectl ")]
-    return [shlex.split(line, comments=True)[1:] for line in lines]
+    return [shlex.split(line, comments=True)[1:] for line in dict.fromkeys(lines)]
 
 
-@pytest.mark.parametrize("arguments", readme_commands(), ids=" ".join)
-def test_readme_commands_are_accepted(
+@pytest.mark.parametrize("arguments", commands(), ids=" ".join)
+def test_commands_are_accepted(
     ropectl: Run, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Options, methods and values are right.
@@ -55,13 +60,15 @@ def test_readme_commands_are_accepted(
     (tmp_path / "books" / "a.txt").write_text("A long story. " * 20_000)
     (tmp_path / "held-out").mkdir()
     (tmp_path / "held-out" / "b.txt").write_text("Another story. " * 20_000)
-    for block in re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL):
+    for block in re.findall(r"```yaml\n(.*?)```", "".join(PAGES.values()), flags=re.DOTALL):
         if name := re.match(r"# (\S+\.yaml)", block):
             (tmp_path / name[1]).write_text(block)
     monkeypatch.chdir(tmp_path)
     code, _, err = ropectl(*arguments)
-    if arguments[0] in ("methods", "inspect"):
+    if arguments[0] in ("methods", "inspect", "env"):
         assert (code, err) == (0, "")
+    elif arguments[0] == "report":
+        assert code == 2 and "runs/" in err, err
     elif arguments[0] == "patch" or "--dry-run" in arguments:
         assert code == 0, err
     elif arguments[0] == "verify-runtime":
@@ -70,8 +77,8 @@ def test_readme_commands_are_accepted(
         assert code == 2 and ("./my-model cannot be loaded" in err or ".gguf" in " ".join(arguments)), err
 
 
-def test_readme_tree_is_real() -> None:
-    tree = README.partition("## What is where")[2]
+def test_tree_is_real() -> None:
+    tree = (ROOT / "CONTRIBUTING.md").read_text().partition("## What is where")[2]
     folders: dict[str, str] = {}
     for line in tree.split("```")[1].splitlines():
         match = re.match(r"( *)([\w.]+/?(?:[\w.]+/)*)  ", line)
@@ -82,6 +89,35 @@ def test_readme_tree_is_real() -> None:
         assert (ROOT / parent / name).exists(), f"{parent}/{name}"
         if name.endswith("/"):
             folders[indent + "  "] = f"{parent}/{name}".strip("/")
+
+
+def test_links_lead_somewhere() -> None:
+    for name, text in {**PAGES, "README.zh-CN.md": CHINESE}.items():
+        folder = ROOT if name.startswith("README") else ROOT / "docs"
+        for place, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)]*)\)", text):
+            assert not place or (folder / place).exists(), f"{name}: {place}"
+            if anchor:
+                target = (folder / place).read_text() if place else text
+                heads = [
+                    re.sub(r"[^\w -]", "", head).strip().lower().replace(" ", "-")
+                    for head in re.findall(r"^#+ (.*)$", target, re.M)
+                ]
+                assert anchor in heads, f"{name}: {place}#{anchor}"
+
+
+def test_the_chinese_readme_is_whole() -> None:
+    """The same commands, outputs, figures and tables; only what is said between them differs."""
+
+    def parts(text: str) -> list[str]:
+        without_notes = re.sub(r" *# .*", "", "\n".join(re.findall(r"```(?:bash|python)\n.*?```", text, re.DOTALL)))
+        outputs = re.findall(r"```\n.*?```", text, re.DOTALL)
+        figures = re.findall(r"\]\((docs/images/[^)]*)\)", text)
+        return [line for line in without_notes.splitlines() if line.strip()] + outputs + figures
+
+    assert parts(CHINESE) == parts(README)
+    assert len(re.findall(r"^#+ ", CHINESE, re.M)) == len(re.findall(r"^#+ ", README, re.M))
+    assert len(re.findall(r"^\|", CHINESE, re.M)) == len(re.findall(r"^\|", README, re.M))
+    assert len(re.findall(r"[\u4e00-\u9fff]", CHINESE)) > 2000
 
 
 def test_the_two_commands_are_scripts() -> None:
@@ -95,7 +131,7 @@ def test_a_stale_page_is_noticed(name: str, tmp_path: Path) -> None:
     """``--check`` looks at the generated pages too, and says which is old."""
     copy = tmp_path / "copy"
     copy.mkdir()
-    for part in ("README.md", "docs", "scripts"):
+    for part in ("README.md", "README.zh-CN.md", "docs", "scripts"):
         source = ROOT / part
         shutil.copytree(source, copy / part) if source.is_dir() else shutil.copy(source, copy / part)
     page = copy / "docs" / name

@@ -20,7 +20,8 @@ from ropectl.rope.registry import all_methods, parse_method
 from ropectl.runtimes.reference import reference_readings
 
 NAMES = list(all_methods())
-README = (Path(__file__).parent.parent.parent / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+MEASURED = "".join((ROOT / page).read_text() for page in ("README.md", "docs/finetuning.md"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -32,11 +33,11 @@ def test_has_a_guide(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_measured_shares_stand_in_the_readme(name: str) -> None:
+def test_measured_shares_stand_in_the_documents(name: str) -> None:
     """In a row of the method's own."""
     guide = all_methods()[name].guide
     assert guide is not None
-    rows = [line for line in README.splitlines() if re.match(rf"[ |`]*{re.escape(name)}[ ,|`]", line)]
+    rows = [line for line in MEASURED.splitlines() if re.match(rf"[ |`]*{re.escape(name)}[ ,|`]", line)]
     shares = re.findall(r"([+-]\d+\.\d) %", guide.measured)
     assert not guide.measured or shares or name == "none"  # of which absolute numbers are quoted
     for share in shares:

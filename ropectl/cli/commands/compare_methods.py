@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -154,6 +155,7 @@ def compare_methods(
         return
     output.show(comparison.record, COMPARISON, format)
     output.note(f"Records: {comparison.folder}")
+    output.note(f"A page about them: ropectl report {shlex.quote(str(comparison.folder))}")
     if comparison.num_failed:
         output.warn(
             f"{comparison.num_failed} cells failed. To measure them again: the same command with --retry-failed"

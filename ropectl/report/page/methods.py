@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ropectl.errors import ConfigError
+from ropectl.report.methods import guide_texts
 from ropectl.report.page.blocks import Block, Cell, Commands, Facts, Figures, Hidden, Link, Row, Section, Table, Words
 from ropectl.report.page.commands import row_commands
 from ropectl.report.page.numbers import NOTHING, interval, number_cell, percent, reach_bars, share_interval, signed
@@ -66,9 +67,15 @@ def method_blocks(spec: str) -> list[Block]:
     facts: list[tuple[str, str | Link]] = [("Formula", entry["formula"]), ("In a stock config", entry["native"])]
     blocks: list[Block] = [Words(text) for text in _paragraphs(entry["summary"])]
     blocks.append(Facts([("Reference", _reference(kind)), *facts], is_long=True))
+    if guide := guide_texts(entry):
+        blocks.append(Hidden("What it does to each pair, when it is worth using, what it costs", [_guide(guide)]))
     if entry["parameters"]:
         blocks.append(_parameter_table(spec, entry["parameters"]))
     return blocks
+
+
+def _guide(texts: Mapping[str, str]) -> Facts:
+    return Facts(list(texts.items()), is_long=True)
 
 
 def _paragraphs(text: str | None) -> list[str]:
