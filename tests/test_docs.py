@@ -109,8 +109,9 @@ def test_the_chinese_readme_is_whole() -> None:
     """The same commands, outputs, figures and tables; only what is said between them differs."""
 
     def parts(text: str) -> list[str]:
-        without_notes = re.sub(r" *# .*", "", "\n".join(re.findall(r"```(?:bash|python)\n.*?```", text, re.DOTALL)))
-        outputs = re.findall(r"```\n.*?```", text, re.DOTALL)
+        blocks = re.findall(r"^```.*?^```$", text, re.DOTALL | re.MULTILINE)
+        outputs = [block for block in blocks if block.startswith("```\n")]
+        without_notes = re.sub(r" *# .*", "", "\n".join(block for block in blocks if block not in outputs))
         figures = re.findall(r"\]\((docs/images/[^)]*)\)", text)
         return [line for line in without_notes.splitlines() if line.strip()] + outputs + figures
 
