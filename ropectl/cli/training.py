@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ropectl.cli.output import ProgressReporter, _say, is_main_process, stderr_console
+from ropectl.cli.output import is_main_process, say, stderr_console
+from ropectl.cli.progress import ProgressReporter
 
 #: In a log, a line at most every so many seconds.
 LOG_EVERY = 10.0
@@ -54,7 +55,7 @@ class TrainingReporter:
     def note(self, text: str) -> None:
         """Prints a note above the bar."""
         if self._speaks:
-            _say(self._console, f"note: {text}")
+            say(self._console, f"note: {text}")
 
     def phase(self, what: str, total: int = 0) -> None:
         """Begins a part that is no step."""
@@ -85,7 +86,7 @@ class TrainingReporter:
         is_due = time.monotonic() - self._last_line > LOG_EVERY or metrics["step"] == self._steps
         if self._speaks and not self._live and is_due:
             self._last_line = time.monotonic()
-            _say(self._console, f"step {state}")
+            say(self._console, f"step {state}")
 
     def validation(self, metrics: Mapping[str, Any]) -> None:
         """Shows a finished validation."""
@@ -99,7 +100,7 @@ class TrainingReporter:
             text += "; passkeys " + ", ".join(f"{n}: {value:.0%}" for n, value in measured["passkey"].items())
         if measured["short_delta"] is not None:
             text += f"; short text {measured['short_delta']:+.1%}"
-        _say(self._console, text + ("; best so far" if metrics["best"] else ""))
+        say(self._console, text + ("; best so far" if metrics["best"] else ""))
 
     def _end_phase(self) -> None:
         if self._phase is not None:

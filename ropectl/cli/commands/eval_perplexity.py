@@ -119,6 +119,7 @@ def eval_perplexity(
     settings = apply_preset(settings)
 
     from ropectl.cli import output
+    from ropectl.cli.progress import ProgressReporter
 
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
@@ -131,7 +132,7 @@ def eval_perplexity(
     output.check_one_process("eval-perplexity")
     output.check_new(out, overwrite)
     output.quiet_libraries()
-    with output.ProgressReporter() as reporter:
+    with ProgressReporter() as reporter:
         record = evaluate_perplexity(settings, reporter)
     output.present(record, PERPLEXITY, format, out)
     if settings.fail_above is not None and (messages := limit_messages(record["points"], settings.fail_above)):

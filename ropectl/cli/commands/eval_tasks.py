@@ -102,6 +102,7 @@ def eval_tasks(
     """
     given = locals()  # the options are the settings, under the same names
     from ropectl.cli import output
+    from ropectl.cli.progress import ProgressReporter
 
     if list_tasks:
         _print_list(format)
@@ -128,7 +129,7 @@ def eval_tasks(
     from ropectl.evaluate.tasks_api import evaluate_tasks
     from ropectl.report.views import TASKS
 
-    with output.ProgressReporter() as reporter:
+    with ProgressReporter() as reporter:
         record = evaluate_tasks(settings, reporter)
     output.present(record, TASKS, format, out)
     limit = settings.min_score

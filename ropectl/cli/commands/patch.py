@@ -82,6 +82,7 @@ def patch(
     settings = options.resolve_config(PatchSettings, config, given)
 
     from ropectl.cli import output
+    from ropectl.cli.progress import CopyReporter
 
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
@@ -90,7 +91,7 @@ def patch(
     from ropectl.report.patch import patch_parts, step_lines
 
     output.quiet_libraries()
-    with output.CopyReporter() as reporter:
+    with CopyReporter() as reporter:
         record = patch_checkpoint(settings, reporter)
     if format is options.Format.json:
         output.print_json(record)
