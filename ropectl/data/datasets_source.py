@@ -14,6 +14,7 @@ from typing import Any
 from ropectl.data.address import Address, exists, file_stamps, parse_address, visible_files
 from ropectl.data.documents import Document, choose_field, row_document
 from ropectl.errors import DataError
+from ropectl.hf.hub_access import stay_offline_without_network
 
 HUB_PREFIX = "hf:"
 DEFAULT_SPLIT = "train"
@@ -53,6 +54,7 @@ def hub_documents(source: str) -> Iterator[Document]:
         DataError: If it is not there or not allowed, or has no such split or field.
     """
     address = parse_hub_address(source)
+    stay_offline_without_network()
     with _told(address.name):
         from datasets import load_dataset
 
@@ -65,6 +67,7 @@ def hub_identity(source: str) -> Any:
     address = parse_hub_address(source)
     if exists(address.name):
         return [*address, file_stamps(visible_files(Path(address.name)))]
+    stay_offline_without_network()
     try:
         from huggingface_hub import HfApi
 

@@ -20,6 +20,7 @@ from ropectl.hf.dialects import check_dialects, check_types, scaling_block, text
 from ropectl.hf.families import named
 from ropectl.hf.geometry import RopeDescription, describe_rope, is_self_contained
 from ropectl.hf.gguf_config import read_gguf_config
+from ropectl.hf.hub_access import hub_host, stay_offline_without_network
 from ropectl.hf.sidecar import SIDECAR, read_sidecar, with_sidecar
 from ropectl.names import name_hint
 from ropectl.rope.registry import parse_method
@@ -211,6 +212,7 @@ def _json_config(path: Path) -> dict[str, Any]:
 
 def _hub_config(name: str, revision: str | None) -> tuple[dict[str, Any], str]:
     """The config, and the commit it is from: the hub's cache keeps each commit in a folder of that name."""
+    is_alone = stay_offline_without_network()
     from huggingface_hub import hf_hub_download
 
     try:
@@ -220,6 +222,8 @@ def _hub_config(name: str, revision: str | None) -> tuple[dict[str, Any], str]:
         raise
     except Exception as error:  # the hub client raises many kinds: offline, not found, gated, malformed
         reason = str(error).strip().splitlines()[0]
+        if is_alone:
+            reason = f"there is no way to {hub_host()} from here, and its cache does not hold it."
         raise ConfigError(
             f"{name!r} is no folder here, and its config could not be read from the hub: {reason}",
             "Check the name, the revision and the connection, or give a local folder.",
