@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,3 +153,23 @@ def test_generated_pages_are_complete() -> None:
     assert all(f"\n## {name}\n" in pages["cli"] for name, _, _ in COMMANDS)
     for text in pages.values():  # links lead somewhere
         assert set(re.findall(r"\]\(#([\w-]+)\)", text)) <= set(re.findall(r"\n## ([\w-]+)\n", text))
+
+
+def test_another_quickstart_is_noticed() -> None:
+    """What CI compares the quickstart with is the record that README is rendered from."""
+    shown = json.loads((ROOT / "docs" / "records" / "quickstart.json").read_text())
+
+    def check(record: Any) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(ROOT / "scripts" / "check_quickstart.py")]
+        return subprocess.run(command, input=json.dumps(record), capture_output=True, text=True)
+
+    assert check(shown).returncode == 0
+    other = json.loads(json.dumps(shown))
+    other["rows"][1]["perplexity"][2]["perplexity"] *= 1.01
+    other["rows"][2]["passkey"][3]["correct"] += 2
+    done = check(other)
+    assert done.returncode == 1 and done.stderr.count("is shown") + done.stderr.count("are shown") == 2
+    other["manifest"]["versions"]["torch"] = "another"
+    assert check(other).returncode == 0, "which rounds otherwise"
+    other["rows"].pop()
+    assert "other methods are compared" in check(other).stderr
