@@ -45,7 +45,7 @@ def marked_by_sheets(record: dict[str, Any]) -> dict[str, set[tuple[str, str]]]:
                 for column, cell in zip(part.columns, row.cells, strict=True)
                 if cell.best
             }
-            found[re.split(r" by|, of|:", part.title)[0]] = marks
+            found[re.split(r" by context|, of|:", part.title)[0]] = marks
     return found
 
 
