@@ -12,6 +12,7 @@ from ropectl.report.best import best_bits, best_passkeys, best_perplexities, bit
 from ropectl.report.page.blocks import Block, Cell, Commands, Points, Row, Section, Table, Words
 from ropectl.report.page.commands import comparison_command
 from ropectl.report.page.numbers import (
+    BEYOND,
     NOTHING,
     at,
     change_mark,
@@ -26,8 +27,6 @@ from ropectl.report.tables import perplexity_text, row_names
 
 #: More lengths than this are shown in a table for each measurement.
 MAX_LENGTHS_TOGETHER = 5
-
-_BEYOND = "* past the length that the method is made for"
 
 
 def trained_length(record: Mapping[str, Any]) -> int:
@@ -135,7 +134,7 @@ def _legend(record: Mapping[str, Any]) -> Iterator[str]:
         "worst up to L: the largest change at lengths up to the trained one, which is the price on ordinary text."
     )
     if any(entry["beyond_capacity"] for row in rows for entry in (*row["perplexity"], *row["passkey"])):
-        yield _BEYOND
+        yield BEYOND
     if any(row["passkey"] and row["reach"]["uses"] is None and not row["errors"] for row in rows):
         yield f"uses is judged on at least {MIN_TRIALS} prompts at every length; {NOTHING} where there are fewer, or some are missing."
     documents = max((point["num_documents"] for row in rows for point in row["tail"]), default=0)
