@@ -63,24 +63,6 @@ class _Part:
         return replace(row, reach=replace(row.reach, uses=None)) if self.lacks_passkeys else row
 
 
-def read_plan(folder: Path) -> dict[str, Any] | None:
-    """Returns the plan of a run folder; None if there is none.
-
-    Raises:
-        ConfigError: If it cannot be read.
-    """
-    path = folder / PLAN_FILE
-    if not path.is_file():
-        return None
-    try:
-        plan = json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"Cannot read {path}: {error}", "The command that began the run writes it anew.") from None
-    if not isinstance(plan, dict):
-        raise ConfigError(f"{path} is no plan of a comparison.", "The command that began the run writes it anew.")
-    return plan
-
-
 def covers(record: Mapping[str, Any], plan: Mapping[str, Any]) -> bool:
     """Whether a finished comparison is the one that was planned: it has every planned cell and training."""
     try:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ropectl.records import FEW_DOCUMENTS, MIN_TRIALS, NO_CHANGE
+from ropectl.report.best import best_bits, best_passkeys, best_perplexities, bits_text
 from ropectl.report.graphics import chosen, curve, curve_ends, curve_scale
 from ropectl.report.heat import differing_maps
-from ropectl.report.layout import NOT_AVAILABLE, beyond_legend, beyond_mark, length_column, mark_best
+from ropectl.report.layout import NOT_AVAILABLE, beyond_legend, beyond_mark, length_column
 from ropectl.report.sheet import BAD, BestLegend, Cell, Column, Part, Row, Sentence, Sheet, columns
 from ropectl.report.tables import NONE_MARK, TUNED, model_names, perplexity_text, row_names
 from ropectl.rope.method import short_spec
@@ -46,15 +48,14 @@ def _perplexity_sheet(record: Mapping[str, Any], names: Sequence[str], scale: tu
     numbers = []
     for length in record["lengths"]:
         base = _value(rows[0]["perplexity"], length, "context_length", "perplexity")
-        cells, values = [], []
+        cells = []
         for row in rows:
             point = _entry(row["perplexity"], length, "context_length")
             value = point["perplexity"] if point else None
             is_judged = row["short_delta"] is not None and length <= trained
             tone = BAD if is_judged and value and base and value > base * (1 + REGRESSION) else ""
             cells.append(Cell(perplexity_text(value), beyond_mark(bool(point and point["beyond_capacity"])), tone=tone))
-            values.append(value)
-        numbers.append(_best_of_comparable(record, cells, values))
+        numbers.append(_marked(cells, best_perplexities(record, length)))
     heads = columns(length_column(length, trained) for length in record["lengths"])
     numbers.append([_delta(row["short_delta"]) for row in rows])
     heads.append(Column("worst up to L"))
@@ -68,8 +69,7 @@ def _bits_sheet(record: Mapping[str, Any], names: Sequence[str], scale: tuple[fl
     numbers = []
     for length in record["lengths"]:
         values = [_value(row["perplexity"], length, "context_length", "bits_per_byte") for row in rows]
-        cells = [Cell(NOT_AVAILABLE if value is None else f"{value:.3f}") for value in values]
-        numbers.append(mark_best(cells, values, smallest=True))
+        numbers.append(_marked([Cell(bits_text(value)) for value in values], best_bits(record, length)))
     heads = columns(length_column(length, trained) for length in record["lengths"])
     _add_curve(record, heads, numbers, "bits_per_byte", scale)
     return Sheet("Bits per byte by context (L: trained)", "method", heads, _rows(names, numbers))
@@ -95,18 +95,8 @@ def _curve_values(rows: Rows, lengths: Sequence[int], same_tokens: bool) -> list
     return [_value(row["perplexity"], length, "context_length", key) for row in rows for length in lengths]
 
 
-def _best_of_comparable(record: Mapping[str, Any], cells: Sequence[Cell], values: Sequence[float | None]) -> list[Cell]:
-    """Perplexities of other tokens do not compare: where models differ in them, the best is one of each model's own."""
-    if record.get("same_tokens", True):
-        return mark_best(cells, values, smallest=True)
-    models = [row.get("model") for row in record["rows"]]
-    result = list(cells)
-    for model in dict.fromkeys(models):
-        own = [index for index, each in enumerate(models) if each == model]
-        marked = mark_best([cells[i] for i in own], [values[i] for i in own], smallest=True)
-        for index, cell in zip(own, marked, strict=True):
-            result[index] = cell
-    return result
+def _marked(cells: Sequence[Cell], best: Sequence[bool]) -> list[Cell]:
+    return [replace(cell, best=mark) for cell, mark in zip(cells, best, strict=True)]
 
 
 def _delta(value: float | None) -> Cell:
@@ -129,7 +119,7 @@ def _passkey_sheet(record: Mapping[str, Any], names: Sequence[str]) -> Sheet:
             else Cell(NOT_AVAILABLE)
             for entry in found
         ]
-        numbers.append(mark_best(cells, [entry["correct"] if entry else None for entry in found], smallest=False))
+        numbers.append(_marked(cells, best_passkeys(record, length)))
     heads = columns(length_column(length, trained) for length in record["lengths"])
     return Sheet(f"Passkeys, of {trials} a length", "method", heads, _rows(names, numbers))
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
 from ropectl.lengths import format_length
-from ropectl.report.sheet import Cell, Sentence
+from ropectl.report.sheet import Sentence
 
 NOT_AVAILABLE = "n/a"
 BEYOND_MARK = "*"
@@ -26,23 +24,3 @@ def beyond_mark(beyond: bool) -> str:
 def beyond_legend(marks: Iterable[bool]) -> list[Sentence]:
     """Returns what the mark behind a number means, if there is one."""
     return [Sentence(f"{BEYOND_MARK} past the length that the method is made for")] if any(marks) else []
-
-
-def mark_best(column: Sequence[Cell], values: Sequence[float | None], smallest: bool) -> list[Cell]:
-    """Returns the cells of a column with the best of them marked, and those that read the same.
-
-    What more than half of the rows share tells nobody apart and is not marked.
-
-    Args:
-        column: The cells.
-        values: Their values; None or not finite where there is none.
-        smallest: Whether less is better.
-    """
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    if len(known) < 2:
-        return list(column)
-    best = min(known) if smallest else max(known)
-    text = column[list(values).index(best)].text
-    if 2 * sum(cell.text == text for cell in column) > len(known):
-        return list(column)
-    return [replace(cell, best=True) if cell.text == text else cell for cell in column]

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from ropectl.errors import ConfigError
 from ropectl.records import MethodRow, PasskeyLength, PerplexityPoint, Pick, to_json
+from ropectl.report.possible import first_impossible
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.task_records import TaskAverage, TaskResult
 
@@ -231,6 +232,12 @@ def checked(record: Mapping[str, Any], kind: Kind, place: str) -> dict[str, Any]
             f"{place} looks like a record of {kind.command}, but {where or 'it'} is wrong: {first['msg']}.",
             f"Was it cut short or edited? The command that wrote it, ropectl {kind.command}, writes it anew.",
         ) from None
+    impossible = first_impossible(given) if issubclass(kind.shape, _Measured) else None
+    if impossible:
+        raise ConfigError(
+            f"{place} looks like a record of {kind.command}, but {impossible}.",
+            f"Was it edited or damaged? The command that wrote it, ropectl {kind.command}, writes it anew.",
+        )
     return {**given, **{name: _plain(getattr(shape, name)) for name in type(shape).model_fields}}
 
 

@@ -42,8 +42,12 @@ def read_bytes(path: Path) -> bytes:
         raise ConfigError(f"Cannot read {path}: {error.strerror or error}.", _WANTED) from None
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, hint: str = _WANTED) -> Any:
     """Returns the JSON value in a file; numbers that are none (NaN, Infinity) as None.
+
+    Args:
+        path: The file.
+        hint: What to do where it cannot be read.
 
     Raises:
         ConfigError: If it is no JSON, or none that a record can be.
@@ -51,9 +55,11 @@ def read_json(path: Path) -> Any:
     try:
         return _checked(json.loads(read_bytes(path)), str(path))
     except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply for a record.", _WANTED) from None
-    except ValueError as error:  # not JSON, not text, or a number of thousands of digits
-        raise ConfigError(f"{path} is not a whole JSON file: {error}.", _WANTED) from None
+        raise ConfigError(f"{path} is nested too deeply for a record.", hint) from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not a whole JSON file: {error}.", hint) from None
+    except ValueError:  # Python converts no longer ones
+        raise ConfigError(f"{path} holds a number of thousands of digits, which is no result.", hint) from None
 
 
 def read_record(path: Path) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ropectl.compare.plan_file import PLAN_FILE
 from ropectl.compare.run import COMPARISON_FILE
-from ropectl.compare.so_far import comparison_so_far, covers, read_plan
+from ropectl.compare.so_far import comparison_so_far, covers
 from ropectl.errors import ConfigError
 from ropectl.hf.sidecar import SIDECAR
 from ropectl.report.record_shapes import checked, kind_of
@@ -115,6 +115,8 @@ def _read(place: Path) -> list[Run]:
 
 def _folder(place: Path) -> Run:
     """A comparison's run folder, a training's, or a tuned checkpoint."""
+    for name in (COMPARISON_FILE, PLAN_FILE, SIDECAR, RUN):
+        _check_file(place / name)
     plan = read_plan(place)
     if plan is not None or (place / COMPARISON_FILE).is_file():
         return _comparison(place, plan)
@@ -128,11 +130,38 @@ def _folder(place: Path) -> Run:
             if "training" in record:
                 return replace(_read(finished)[0], place=place)
         return _training(place)
-    found = ", ".join(sorted(path.name for path in place.iterdir())[:5]) or "nothing"
+    found = ", ".join(sorted(path.name for path in place.iterdir())[:5])
+    lacks = f"it has neither {COMPARISON_FILE} nor {PLAN_FILE} nor {RUN}, but {found}" if found else "it is empty"
     raise ConfigError(
-        f"{place} is no run folder: it has neither {COMPARISON_FILE} nor {PLAN_FILE} nor {RUN}, but {found}.",
+        f"{place} is no run folder: {lacks}.",
         "Name the folder that compare-methods or finetune wrote to, or a JSON file that a command wrote.",
     )
+
+
+def _check_file(path: Path) -> None:
+    """Says what is wrong with something that has the name of a record, and is no file."""
+    if path.is_file() or not (path.exists() or path.is_symlink()):
+        return
+    kind = "a folder" if path.is_dir() else "no ordinary file" if path.exists() else "a link that leads to no file"
+    raise ConfigError(
+        f"{path} is {kind}; a record of that name is a file.",
+        "Name the folder that compare-methods or finetune wrote to, or a JSON file that a command wrote.",
+    )
+
+
+def read_plan(place: Path) -> dict[str, Any] | None:
+    """Returns the plan of a run folder; None if there is none.
+
+    Raises:
+        ConfigError: If it cannot be read.
+    """
+    path, hint = place / PLAN_FILE, "The command that began the run writes it anew."
+    if not path.is_file():
+        return None
+    plan = read_json(path, hint)
+    if not isinstance(plan, dict):
+        raise ConfigError(f"{path} is no plan of a comparison.", hint)
+    return plan
 
 
 def _comparison(place: Path, plan: dict[str, Any] | None) -> Run:

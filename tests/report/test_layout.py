@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from ropectl.report.best import best_marks
 from ropectl.report.fold import column_groups, fold, spread
 from ropectl.report.graphics import BAR_WIDTH, EMPTY, MAX_CURVE, bar, chosen, curve, curve_scale
 from ropectl.report.heat import differing_maps
-from ropectl.report.layout import mark_best
 from ropectl.report.shades import shade_style
-from ropectl.report.sheet import Cell, Multiples, Sheet
+from ropectl.report.sheet import Multiples, Sheet
 from ropectl.report.terminal import terminal_lines
 
 from . import records
@@ -87,8 +87,8 @@ def test_curves_share_a_log_scale() -> None:
     ],
 )
 def test_best(values: list[float | None], smallest: bool, expected: list[int]) -> None:
-    cells = mark_best([Cell("n/a" if v is None else f"{v:.2f}") for v in values], values, smallest)
-    assert [index for index, cell in enumerate(cells) if cell.best] == expected
+    marks = best_marks(["n/a" if v is None else f"{v:.2f}" for v in values], values, smallest)
+    assert [index for index, mark in enumerate(marks) if mark] == expected
 
 
 def test_perplexities_of_other_tokens_do_not_compare() -> None:

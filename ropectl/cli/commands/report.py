@@ -14,7 +14,7 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...",
+            metavar="RUN",
             help="Run folder of compare-methods or finetune, tuned checkpoint, or JSON file that a command wrote; several are "
             "shown side by side.",
             show_default=False,

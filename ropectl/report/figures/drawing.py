@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ropectl.lengths import format_length
 from ropectl.report.figures.output import house_style
 from ropectl.report.figures.style import SMALL, TRAINED_COLOUR, Look, Size, fitted, text_width
+from ropectl.report.figures.ticks import tick_texts, value_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,17 +170,16 @@ def length_axis(
 
 def value_axis(axes: Axes, values: Sequence[float]) -> None:
     """Makes y a logarithmic axis that shows all values, with ticks that can be read."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
     low, high = min(values), max(values)
-    spread = high / low
-    margin = max(1.01, spread**0.06)
+    margin = max(1.01, (high / low) ** 0.06)
     axes.set_yscale("log")
     axes.set_ylim(low / margin, high * margin)
-    few = MaxNLocator(5) if spread < 3 else LogLocator(subs=(1.0, 2.0, 5.0) if spread < 300 else (1.0,), numticks=7)
-    axes.yaxis.set_major_locator(few)
+    ticks = value_ticks(low / margin, high * margin)
+    axes.yaxis.set_major_locator(FixedLocator(ticks))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(FixedFormatter(tick_texts(ticks)))
 
 
 def share_axis(axes: Axes) -> None:

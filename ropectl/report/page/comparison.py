@@ -8,12 +8,13 @@ from typing import Any
 
 from ropectl.evaluate.config import USES_ACCURACY
 from ropectl.records import FEW_DOCUMENTS, MIN_TRIALS
+from ropectl.report.best import best_bits, best_passkeys, best_perplexities, bits_text
 from ropectl.report.page.blocks import Block, Cell, Commands, Points, Row, Section, Table, Words
 from ropectl.report.page.commands import comparison_command
 from ropectl.report.page.numbers import (
+    BEYOND,
     NOTHING,
     at,
-    best_of,
     change_mark,
     length_head,
     number_cell,
@@ -26,8 +27,6 @@ from ropectl.report.tables import perplexity_text, row_names
 
 #: More lengths than this are shown in a table for each measurement.
 MAX_LENGTHS_TOGETHER = 5
-
-_BEYOND = "* past the length that the method is made for"
 
 
 def trained_length(record: Mapping[str, Any]) -> int:
@@ -108,7 +107,7 @@ def _table(record: Mapping[str, Any], parts: Sequence[_Part], together: bool) ->
     rows = [
         Row(
             names[index],
-            [cell for part in parts for cell in part.cells(row)],
+            [cell for part in parts for cell in part.cells(index, row)],
             f"method-{index}",
             index == picked,
             _row_note(record, index),
@@ -129,12 +128,13 @@ def _row_note(record: Mapping[str, Any], index: int) -> str:
 
 def _legend(record: Mapping[str, Any]) -> Iterator[str]:
     rows = record["rows"]
+    within = "" if record["same_tokens"] else "; perplexities compare within a model only"
     yield (
-        "Bold: best of its column. Below each perplexity: the change against the unscaled model in the same context. "
+        f"Bold: best of its column{within}, as it reads; none where more than half of the rows share it. Below each perplexity: the change against the unscaled model in the same context. "
         "worst up to L: the largest change at lengths up to the trained one, which is the price on ordinary text."
     )
     if any(entry["beyond_capacity"] for row in rows for entry in (*row["perplexity"], *row["passkey"])):
-        yield _BEYOND
+        yield BEYOND
     if any(row["passkey"] and row["reach"]["uses"] is None and not row["errors"] for row in rows):
         yield f"uses is judged on at least {MIN_TRIALS} prompts at every length; {NOTHING} where there are fewer, or some are missing."
     documents = max((point["num_documents"] for row in rows for point in row["tail"]), default=0)
@@ -155,7 +155,7 @@ class _Part:
         """Returns the heads."""
         return [length_head(length, self.trained) for length in self.lengths]
 
-    def cells(self, row: Mapping[str, Any]) -> list[Cell]:
+    def cells(self, index: int, row: Mapping[str, Any]) -> list[Cell]:
         """Returns what a row says under them."""
         raise NotImplementedError
 
@@ -170,18 +170,17 @@ class _Perplexity(_Part):
         point = at(row["perplexity"], length, "context_length")
         return None if point is None else point["perplexity"]
 
-    def cells(self, row: Mapping[str, Any]) -> list[Cell]:
+    def cells(self, index: int, row: Mapping[str, Any]) -> list[Cell]:
         cells = []
         base = self.record["rows"][0]
         for length in self.lengths:
             point, value = at(row["perplexity"], length, "context_length"), self._value(row, length)
-            best = best_of((self._value(each, length) for each in self.record["rows"]), smallest=True)
             reference = self._value(base, length)
             change = None
             if row is not base and value is not None and reference and self.record["same_tokens"]:
                 change = value / reference - 1
             beyond = "*" if point is not None and point["beyond_capacity"] else ""
-            mark = "best" if value is not None and value == best and self.record["same_tokens"] else ""
+            mark = "best" if best_perplexities(self.record, length)[index] else ""
             small = "" if change is None else signed_percent(change)
             cells.append(number_cell(value, perplexity_text(value) + beyond, mark, small, change_mark(change)))
         delta = row["short_delta"]
@@ -191,28 +190,27 @@ class _Perplexity(_Part):
 class _Bits(_Part):
     title = "Bits per byte"
 
-    def cells(self, row: Mapping[str, Any]) -> list[Cell]:
+    def cells(self, index: int, row: Mapping[str, Any]) -> list[Cell]:
         cells = []
         for length in self.lengths:
             point = at(row["perplexity"], length, "context_length")
             value = None if point is None else point["bits_per_byte"]
-            cells.append(number_cell(value, NOTHING if value is None else f"{value:.3f}"))
+            mark = "best" if best_bits(self.record, length)[index] else ""
+            cells.append(number_cell(value, NOTHING if value is None else bits_text(value), mark))
         return cells
 
 
 class _Passkeys(_Part):
     title = "Passkeys found"
 
-    def cells(self, row: Mapping[str, Any]) -> list[Cell]:
+    def cells(self, index: int, row: Mapping[str, Any]) -> list[Cell]:
         cells = []
         for length in self.lengths:
             entry = at(row["passkey"], length, "length")
             if entry is None:
                 cells.append(Cell(NOTHING))
                 continue
-            found = [at(each["passkey"], length, "length") for each in self.record["rows"]]
-            best = best_of((None if each is None else each["accuracy"] for each in found), smallest=False)
-            mark = "best" if entry["correct"] and entry["accuracy"] == best else ""
+            mark = "best" if best_passkeys(self.record, length)[index] else ""
             text = f"{entry['correct']}/{entry['trials']}{'*' if entry['beyond_capacity'] else ''}"
             cells.append(number_cell(entry["accuracy"], text, mark, share_interval(entry)))
         return cells
@@ -224,15 +222,13 @@ class _Reach(_Part):
     def columns(self) -> list[str]:
         return ["computes", "models", "uses"]
 
-    def cells(self, row: Mapping[str, Any]) -> list[Cell]:
+    def cells(self, index: int, row: Mapping[str, Any]) -> list[Cell]:
         cells = []
         for sense in ("computes", "models", "uses"):
             value = row["reach"][sense]
             unlimited = sense == "computes" and value is None
             text = "unlimited" if unlimited else NOTHING if value is None else f"{value:,}" if value else "none"
-            best = best_of((each["reach"][sense] for each in self.record["rows"]), smallest=False)
-            mark = "best" if value and value == best and sense != "computes" else ""
-            cells.append(number_cell(2.0**63 if unlimited else value, text, mark))
+            cells.append(number_cell(2.0**63 if unlimited else value, text))
         return cells
 
 

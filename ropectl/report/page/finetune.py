@@ -74,6 +74,26 @@ def run_sections(record: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]
     ]
 
 
+def training_words(record: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> str:
+    """Returns in a line how a training went, or how far it has come.
+
+    Args:
+        record: Of a finished training, or the settings of one that goes on.
+        metrics: What it has written so far.
+    """
+    training = record.get("training")
+    losses = [line for line in metrics if isinstance(line.get("loss"), int | float)]
+    wanted = (training or record)["settings"].get("steps")
+    done = (losses[-1]["step"] if losses else 0) if training is None else training["steps"]
+    of = f" of {wanted:,}" if isinstance(wanted, int) else ""
+    parts = [f"{'Unfinished: ' if training is None else ''}{_count(done)}{of} steps"]
+    if training is not None and training["last_loss"] is not None:
+        parts.append(f"loss of the last ten {training['last_loss']:.4f} nats a token")
+    elif losses:
+        parts.append(f"last loss {losses[-1]['loss']:.4f} nats a token")
+    return "; ".join(parts) + "."
+
+
 def finetune_command(record: Mapping[str, Any]) -> Section | None:
     """Returns the command behind a training; None where it is not known."""
     line = typed_command(record.get("command"))

@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from ropectl.report.best import best_marks
+from ropectl.report.layout import beyond_mark
 from ropectl.report.page.blocks import Block, Cell, Row, Table, Words
 from ropectl.report.page.comparison import picked_row
-from ropectl.report.page.numbers import NOTHING, at, best_of, number_cell, share_interval
+from ropectl.report.page.finetune import training_words
+from ropectl.report.page.numbers import BEYOND, NOTHING, at, number_cell, share_interval
+from ropectl.report.page.text import sentences
 from ropectl.report.runs_read import Run
 from ropectl.report.tables import perplexity_text, row_names
 from ropectl.rope.method import short_spec
 
-#: A row of the joint tables: its name, its run's section, whether its run picked it, points, retrieval and reach.
-_Line = tuple[str, str, bool, str, Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]], Mapping[str, Any]]
+Entries = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A row of the joint tables.
+
+    Attributes:
+        name: Its name.
+        href: Its run's section.
+        is_pick: Whether its run picked it.
+        protocol: What its perplexities were measured with.
+        documents: What tells the scored documents, as tokens, from others.
+        points: Perplexities.
+        passkeys: Retrieval.
+        reach: The three lengths.
+    """
+
+    name: str
+    href: str
+    is_pick: bool = False
+    protocol: str = ""
+    documents: Any = None
+    points: Entries = ()
+    passkeys: Entries = ()
+    reach: Mapping[str, Any] = field(default_factory=dict)
 
 
 def joint_table(runs: Sequence[Run]) -> list[Block]:
@@ -37,18 +66,27 @@ def _verdicts(runs: Sequence[Run]) -> Table:
     rows = []
     for number, run in enumerate(runs, 1):
         record = run.record
-        verdict = record.get("verdict") or (record.get("pick") or {}).get("reasons") or ""
-        text = verdict if isinstance(verdict, str) else "; ".join(map(str, verdict))
+        settings = record["settings"] if run.kind == "run" else record
         picked = picked_row(record) if run.kind == "comparison" else None
         pick = (
             row_names(record["rows"])[picked]
             if picked is not None
-            else short_spec(str(record.get("method") or NOTHING))
+            else short_spec(str(settings.get("method") or NOTHING))
         )
-        rows.append(
-            Row(run.name, [Cell(str(record.get("model") or NOTHING)), Cell(pick), Cell(text)], f"run-{number}-run")
-        )
+        cells = [Cell(str(settings.get("model") or NOTHING)), Cell(pick), Cell(_verdict(run))]
+        rows.append(Row(run.name, cells, f"run-{number}-run"))
     return Table("What each run comes to", ["run", "model", "pick, or method", "verdict"], rows, words=(1, 2, 3))
+
+
+def _verdict(run: Run) -> str:
+    """What a run comes to, in whole sentences: what it says itself, why it picks what it picks, or how its training went."""
+    if run.kind in ("finetune", "run"):
+        return training_words(run.record, run.curves[""].metrics if "" in run.curves else ())
+    verdict = run.record.get("verdict")
+    if verdict:
+        return sentences([verdict] if isinstance(verdict, str) else verdict)
+    reasons = (run.record.get("pick") or {}).get("reasons")
+    return sentences(["; ".join(map(str, reasons))]) if reasons else ""
 
 
 def _differing(runs: Sequence[Run]) -> Table | None:
@@ -75,16 +113,16 @@ def _plain(value: Any) -> str:
 
 def _measurements(lines: Sequence[_Line]) -> list[Block]:
     blocks: list[Block] = []
-    for text, protocol in (("Perplexity", "prefix"), ("Perplexity, protocol {}", None)):
-        kinds = dict.fromkeys(line[3] for line in lines if line[4])
-        for kind in [protocol] if protocol else [kind for kind in kinds if kind != "prefix"]:
-            own = [line for line in lines if line[4] and line[3] == kind]
-            if own:
-                blocks.append(_perplexity(text.format(kind), own))
-    own = [line for line in lines if line[5]]
+    protocols = dict.fromkeys(line.protocol for line in lines if line.points)
+    for protocol in sorted(protocols, key=lambda each: each != "prefix"):
+        caption = "Perplexity" if protocol == "prefix" else f"Perplexity, protocol {protocol}"
+        blocks.extend(_perplexity(caption, [line for line in lines if line.points and line.protocol == protocol]))
+    own = [line for line in lines if line.passkeys]
     if own:
         blocks.append(_passkeys(own))
-    own = [line for line in lines if line[6]]
+    if any(entry["beyond_capacity"] for line in lines for entry in (*line.points, *line.passkeys)):
+        blocks.append(Words(BEYOND, "note"))
+    own = [line for line in lines if line.reach]
     if own:
         blocks.append(_reach(own))
     return blocks
@@ -95,60 +133,100 @@ def _lines(run: Run, number: int) -> Iterator[_Line]:
     if run.kind == "comparison":
         picked = picked_row(record)
         for index, (name, row) in enumerate(zip(row_names(record["rows"]), record["rows"], strict=True)):
-            reach = row["reach"]
-            yield (f"{run.name}: {name}", href, index == picked, "prefix", row["perplexity"], row["passkey"], reach)
+            yield _Line(
+                f"{run.name}: {name}", href, index == picked, "prefix", _documents(record, row), row["perplexity"],
+                row["passkey"], row["reach"],
+            )  # fmt: skip
     elif run.kind in ("perplexity", "passkey"):
         name = f"{run.name}: {short_spec(record['method'])}"
         points = record["points"] if run.kind == "perplexity" else ()
         entries = record["lengths"] if run.kind == "passkey" else ()
-        yield (name, href, False, record.get("protocol", ""), points, entries, {})
+        yield _Line(name, href, False, record.get("protocol", ""), _documents(record, record), points, entries)
     elif run.kind == "inspection":
-        yield (f"{run.name}: {short_spec(record['method'])}", href, False, "", (), (), {"computes": record["reach"]})
+        yield _Line(f"{run.name}: {short_spec(record['method'])}", href, reach={"computes": record["reach"]})
 
 
-def _perplexity(caption: str, lines: Sequence[_Line]) -> Table:
-    lengths = sorted({point["context_length"] for line in lines for point in line[4]})
-    rows = []
-    for name, href, is_pick, _, points, _, _ in lines:
-        cells = []
-        for length in lengths:
-            value = _value(points, length)
-            best = best_of((_value(line[4], length) for line in lines), smallest=True)
-            cells.append(
-                number_cell(value, perplexity_text(value), "best" if value is not None and value == best else "")
-            )
-        rows.append(Row(name, cells, href, is_pick))
-    return Table(caption, ["run", *(f"{length:,}" for length in lengths)], rows, is_sorted_by_reader=True)
+def _documents(record: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is equal where the same documents were read in the same tokens: their hash, or else all that is told of them."""
+    own = str(row["model"]) if not record.get("same_tokens", True) else ""
+    told = record["manifest"].get("tokens_sha256")
+    return (str(told), own) if told else (str(record["model"]), str(record.get("text")), own)
 
 
-def _value(points: Sequence[Mapping[str, Any]], length: int) -> float | None:
-    point = at(points, length, "context_length")
-    return None if point is None else point["perplexity"]
+def _perplexity(caption: str, lines: Sequence[_Line]) -> list[Block]:
+    """Perplexities by length; the best of a length is marked where all of it was measured on the same documents."""
+    lengths = sorted({point["context_length"] for line in lines for point in line.points})
+    columns, apart = [], []
+    for length in lengths:
+        points = [at(line.points, length, "context_length") for line in lines]
+        values = [None if point is None else point["perplexity"] for point in points]
+        scored = {
+            (line.documents, point["num_documents"], point["num_tokens"])
+            for line, point in zip(lines, points, strict=True)
+            if point is not None and point["perplexity"] is not None
+        }
+        texts = [perplexity_text(value) for value in values]
+        best = best_marks(texts, values, smallest=True) if len(scored) == 1 else [False] * len(lines)
+        if len(scored) > 1:
+            apart.append(f"{length:,}")
+        columns.append(
+            [
+                number_cell(value, text + _mark(point), "best" if mark else "")
+                for value, text, point, mark in zip(values, texts, points, best, strict=True)
+            ]
+        )
+    rows = [
+        Row(line.name, [column[index] for column in columns], line.href, line.is_pick)
+        for index, line in enumerate(lines)
+    ]
+    table = Table(caption, ["run", *(f"{length:,}" for length in lengths)], rows, is_sorted_by_reader=True)
+    if not apart:
+        return [table]
+    text = (
+        f"No best is marked at {', '.join(apart)}: the runs scored different documents there, or other tokens of them, so "
+        f"that these perplexities do not compare ({_counts(lines)})."
+    )
+    return [table, Words(text, "warning")]
+
+
+def _counts(lines: Sequence[_Line]) -> str:
+    """How many documents each run scored."""
+    counts: dict[str, int] = {}
+    for line in lines:
+        run = line.name.partition(": ")[0]
+        counts[run] = max([counts.get(run, 0), *(point["num_documents"] for point in line.points)])
+    return "; ".join(f"{run}: {count:,} document{'' if count == 1 else 's'}" for run, count in counts.items())
+
+
+def _mark(entry: Mapping[str, Any] | None) -> str:
+    return beyond_mark(entry is not None and entry["beyond_capacity"])
 
 
 def _passkeys(lines: Sequence[_Line]) -> Table:
-    lengths = sorted({entry["length"] for line in lines for entry in line[5]})
+    lengths = sorted({entry["length"] for line in lines for entry in line.passkeys})
     rows = []
-    for name, href, is_pick, _, _, entries, _ in lines:
-        found = [at(entries, length, "length") for length in lengths]
+    for line in lines:
+        found = [at(line.passkeys, length, "length") for length in lengths]
         cells = [
             Cell(NOTHING)
             if entry is None
-            else number_cell(entry["accuracy"], f"{entry['correct']}/{entry['trials']}", "", share_interval(entry))
+            else number_cell(
+                entry["accuracy"], f"{entry['correct']}/{entry['trials']}{_mark(entry)}", "", share_interval(entry)
+            )
             for entry in found
         ]
-        rows.append(Row(name, cells, href, is_pick))
+        rows.append(Row(line.name, cells, line.href, line.is_pick))
     return Table("Passkeys found", ["run", *(f"{length:,}" for length in lengths)], rows, is_sorted_by_reader=True)
 
 
 def _reach(lines: Sequence[_Line]) -> Table:
     rows = []
-    for name, href, is_pick, _, _, _, reach in lines:
+    for line in lines:
         cells = []
         for sense in ("computes", "models", "uses"):
-            value = reach.get(sense)
-            unlimited = sense == "computes" and value is None and sense in reach
+            value = line.reach.get(sense)
+            unlimited = sense == "computes" and value is None and sense in line.reach
             text = "unlimited" if unlimited else NOTHING if value is None else f"{value:,}" if value else "none"
             cells.append(number_cell(2.0**63 if unlimited else value, text))
-        rows.append(Row(name, cells, href, is_pick))
+        rows.append(Row(line.name, cells, line.href, line.is_pick))
     return Table("Reach [tokens]", ["run", "computes", "models", "uses"], rows, is_sorted_by_reader=True)

@@ -15,6 +15,9 @@ NOTHING = "\u2013"
 #: Relative changes of perplexity above this are a price worth a colour.
 VISIBLE_CHANGE = 0.005
 
+#: What the mark behind a number means.
+BEYOND = "* past the length that the method is made for"
+
 MINUS = "\u2212"
 
 #: Why a length is what others are drawn against.
@@ -78,14 +81,6 @@ def length_head(length: int, trained: int) -> str:
 def number_cell(value: float | None, text: str, mark: str = "", small: str = "", small_mark: str = "") -> Cell:
     """Returns a cell that is sorted by its value."""
     return Cell(text, mark, small, value, small_mark)
-
-
-def best_of(values: Iterable[float | None], smallest: bool) -> float | None:
-    """Returns the value that is marked; None where there is nothing to choose from."""
-    known = [value for value in values if value is not None]
-    if len(known) < 2:
-        return None
-    return min(known) if smallest else max(known)
 
 
 def at(entries: Iterable[Mapping[str, Any]], length: int, key: str) -> Mapping[str, Any] | None:

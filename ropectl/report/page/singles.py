@@ -7,7 +7,8 @@ from typing import Any
 
 from ropectl.report.page.blocks import Block, Cell, Facts, Hidden, Link, Points, Row, Section, Table, Words
 from ropectl.report.page.methods import depth_table, method_blocks, passkey_table, perplexity_table
-from ropectl.report.page.numbers import LONGEST, MADE_FOR, NOTHING, number_cell, percent, reach_bars, tokens
+from ropectl.report.page.numbers import BEYOND, LONGEST, MADE_FOR, NOTHING, number_cell, percent, reach_bars, tokens
+from ropectl.report.page.text import sentences
 from ropectl.rope.method import short_spec
 
 #: More pairs than this are shown only when asked for.
@@ -23,7 +24,7 @@ def perplexity_sections(record: Mapping[str, Any]) -> list[Section]:
     """Returns verdict, numbers and protocol of ``eval-perplexity``."""
     trained = record["geometry"]["original_max_position_embeddings"]
     bos = record["bos"]
-    verdict: list[Block] = [Words(sentence, "lead") for sentence in record["verdict"]]
+    verdict: list[Block] = [Words(sentences([sentence]), "lead") for sentence in record["verdict"]]
     reach = record.get("reach")
     longest = max(point["context_length"] for point in record["points"])
     if isinstance(reach, Mapping) and isinstance(reach.get("models"), int):
@@ -40,7 +41,7 @@ def perplexity_sections(record: Mapping[str, Any]) -> list[Section]:
     if record["unscaled"]:
         tables.append(perplexity_table("The unscaled model on the same targets", record["unscaled"]))
     if any(point["beyond_capacity"] for point in record["points"]):
-        tables.append(Words("* past the length that the method is made for", "note"))
+        tables.append(Words(BEYOND, "note"))
     bins = next((point for point in reversed(record["points"]) if point["positions"]), None)
     if bins is not None:
         tables.append(Hidden(f"Loss by position in {bins['context_length']:,} tokens", [_position_table(bins)]))
@@ -80,7 +81,7 @@ def passkey_sections(record: Mapping[str, Any]) -> list[Section]:
     """Returns verdict, numbers and protocol of ``eval-passkey``."""
     entries, trained = record["lengths"], record["geometry"]["original_max_position_embeddings"]
     longest = max(entry["length"] for entry in entries)
-    verdict: list[Block] = [Words(record["verdict"], "lead")]
+    verdict: list[Block] = [Words(sentences([record["verdict"]]), "lead")]
     verdict.append(reach_bars({"uses": record["reach"].get("uses")}, max(longest, trained), trained, aim=LONGEST))
     k_max = [f"k_max at {_share(key)}: {tokens(value)}" for key, value in record["k_max"].items()]
     if k_max:
@@ -97,7 +98,7 @@ def passkey_sections(record: Mapping[str, Any]) -> list[Section]:
     ]
     numbers: list[Block] = [passkey_table("Over all needles", entries), depth_table(entries)]
     if any(entry["beyond_capacity"] for entry in entries):
-        numbers.append(Words("* past the length that the method is made for", "note"))
+        numbers.append(Words(BEYOND, "note"))
     return [
         Section("Verdict", "verdict", verdict),
         Section("Numbers", "numbers", numbers),

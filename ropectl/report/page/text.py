@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 from markupsafe import Markup
@@ -30,6 +31,21 @@ def _shown(character: str) -> str:
     if unicodedata.category(character) in _HIDDEN:
         return character.encode("unicode_escape", "surrogatepass").decode("ascii")
     return character
+
+
+def sentences(parts: Iterable[object]) -> str:
+    """Returns what records say as sentences behind each other: each begins with a capital and has an end.
+
+    A first word that is no plain word, such as the name of a method with a hyphen, stays as it is written.
+    """
+    return " ".join(_sentence(part) for part in map(str.strip, map(str, parts)) if part)
+
+
+def _sentence(text: str) -> str:
+    first = text.partition(" ")[0].rstrip(",.:;")
+    if first.isalpha() and first.islower():
+        text = text[0].upper() + text[1:]
+    return text if text[-1] in ".!?" else f"{text}."
 
 
 def finalize(value: Any) -> Any:

@@ -15,6 +15,9 @@ from ropectl.runs import check_writable, written_aside
 
 PAGE = "report.html"
 
+#: What a browser opens as a page.
+SUFFIXES = (".html", ".htm")
+
 _HINT = "Choose another place: -o FILE"
 
 
@@ -78,8 +81,14 @@ def _check(path: Path, runs: Sequence[Run], overwrite: bool) -> None:
         sources = [place for run in runs for place in (run.place, *(_folder(run) / name for name, _ in run.files))]
         if any(source.exists() and source.samefile(path) for source in sources):
             raise ConfigError(f"{path} is what the page is made of.", _HINT)
-        if not overwrite and not is_page(path):
-            raise ConfigError(f"{path} exists and is no page that ropectl wrote.", "To replace it: --overwrite")
+    if path.suffix.lower() not in SUFFIXES:
+        ending = f", not in {path.suffix}" if path.suffix else ""
+        raise ConfigError(
+            f"-o {path}: the page is HTML, so its name ends in {' or '.join(SUFFIXES)}{ending}.",
+            f"Type for example: -o {path.with_suffix('.html')}",
+        )
+    if path.exists() and not overwrite and not is_page(path):
+        raise ConfigError(f"{path} exists and is no page that ropectl wrote.", "To replace it: --overwrite")
     try:
         check_writable(path.parent)
     except ConfigError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +62,14 @@ def test_it_replaces_nothing_of_others(run_folder: Path, ropectl: Run) -> None:
     assert code == 2 and "is a folder" in err
 
 
+@pytest.mark.parametrize("name", ["page.pdf", "page.md", "page"])
+def test_other_kinds_of_files_are_refused(run_folder: Path, ropectl: Run, name: str) -> None:
+    out = run_folder.parent / name
+    code, _, err = ropectl("report", str(run_folder), "-o", str(out), "--overwrite")
+    assert code == 2 and "the page is HTML" in err and "page.html" in err and not out.exists()
+    assert ropectl("report", str(run_folder), "-o", str(out.with_suffix(".HTM")))[0] == 0
+
+
 def test_a_place_that_cannot_be_written(run_folder: Path, ropectl: Run) -> None:
     code, _, err = ropectl("report", str(run_folder), "-o", "/dev/null/page.html")
     assert code == 2 and "/dev/null" in err and "-o FILE" in err
@@ -78,3 +87,5 @@ def test_figures_are_written_too(run_folder: Path, ropectl: Run) -> None:
 def test_without_a_run_it_says_what_is_wanted(ropectl: Run) -> None:
     code, _, err = ropectl("report")
     assert code == 2 and "RUN" in err
+    code, out, _ = ropectl("report", "--help")
+    assert code == 0 and re.search(r"report \[OPTIONS\] \{?RUN\}?\.\.\.\s", out), "three dots, once"

@@ -14,10 +14,13 @@ from typing import Any
 
 from ropectl.compare.run import compare_methods
 from ropectl.evaluate.config import CompareConfig
+from ropectl.report.methods import GUIDE_TITLES, guide_texts
 from ropectl.report.page.commands import comparison_command, row_commands
 from ropectl.report.page.numbers import signed_percent
 from ropectl.report.runs_read import read_runs
 from ropectl.report.tables import perplexity_text, row_names
+from ropectl.rope.catalog import describe_method
+from ropectl.rope.registry import find_method
 from tests.report.page.reader import problems, read
 
 Run = Callable[..., tuple[int, str, str]]
@@ -67,6 +70,15 @@ def test_methods_are_explained(comparison: Path, page_of: PageOf) -> None:
     assert "https://arxiv.org/abs/2309.00071" in links and all(link.startswith("https://arxiv.org/") for link in links)
     assert re.search(r"beta_fast\s*16\s*\(best\)?|beta_fast\s*16", page.body_text), "as used, not the default"
     assert "A = 0.1 ln s + 1" in page.body_text
+    folded = [re.sub(r"\s+", " ", tag.text).strip() for tag in page.all("details")]
+    for name in ("none", "yarn", "dynamic-ntk"):
+        texts = guide_texts(describe_method(find_method(name)))
+        assert len(texts) == len(GUIDE_TITLES)
+        (own,) = [text for text in folded if texts["Slow pairs"] in text and texts["Measured"] in text]
+        assert own.startswith("What it does to each pair") and "``" not in own
+        assert all(re.search(rf"{title}\s*{re.escape(text)}", own) for title, text in texts.items())
+    (script,) = [tag.text for tag in page.all("script") if "beforeprint" in tag.text]
+    assert 'querySelectorAll("details")' in script, "printing opens all that is folded, whatever it is"
 
 
 def test_records_can_be_taken_out(comparison: Path, record: Any, page_of: PageOf) -> None:

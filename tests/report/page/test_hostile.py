@@ -14,7 +14,9 @@ import pytest
 
 from ropectl.report.page.svg import policed
 from ropectl.report.page.text import visible
+from ropectl.report.possible import first_impossible
 from tests.report.page.reader import problems, read
+from tests.report.records import finetuning
 
 Run = Callable[..., tuple[int, str, str]]
 PageOf = Callable[..., str]
@@ -86,7 +88,6 @@ def test_a_hostile_place(comparison: Path, tmp_path: Path, ropectl: Run) -> None
     ("path", "value"),
     [
         ("rows.1.perplexity.0.perplexity", 1e308),
-        ("rows.1.perplexity.0.perplexity", -1.0),
         ("rows.1.perplexity.0.perplexity", None),
         ("rows.1.perplexity.0.ci_low", 1e300),
         ("rows.1.perplexity.0.num_tokens", 0),
@@ -151,7 +152,7 @@ def test_figures_of_odd_values(record: Any, tmp_path: Path, page_of: PageOf) -> 
         ('{"rows": 5, "lengths": 5}', ["wrong"]),
         ('{"points": [], "protocol": "prefix"}', ["eval-perplexity", "wrong"]),
         ('{"a": 1' + "0" * 400 + "}", ["number"]),
-        ('{"a": 1' + "0" * 9000 + "}", ["not a whole JSON file"]),
+        ('{"a": 1' + "0" * 5000 + "}", ["holds a number of thousands of digits"]),
         ("\udcff\udcfe", ["not a whole JSON file"]),
     ],
 )
@@ -161,7 +162,7 @@ def test_bad_files(tmp_path: Path, ropectl: Run, content: str, words: list[str])
     code, out, err = ropectl("report", str(file))
     assert code == 2 and out == ""
     assert all(word in err for word in words), err
-    assert "Traceback" not in err and err.count("Error") == 1
+    assert "Traceback" not in err and err.count("Error") == 1 and "int_max_str" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
 
 
@@ -170,6 +171,32 @@ def test_missing_fields_are_named(record: Any, tmp_path: Path, ropectl: Run) -> 
     code, _, err = ropectl("report", str(write(tmp_path / "run", record)))
     assert code == 2 and "rows.1.reach" in err
     assert not (tmp_path / "run" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("rows.1.perplexity.0.perplexity", -5.0, "more than 0"),
+        ("rows.0.tail.0.perplexity", 0, "more than 0"),
+        ("rows.1.passkey.0.accuracy", 3.0, "between 0 and 1"),
+        ("rows.1.passkey.0.depths.0.accuracy", -0.5, "between 0 and 1"),
+        ("rows.1.perplexity.0.bits_per_byte", -1.0, "not less than 0"),
+    ],
+)
+def test_impossible_values_are_not_shown(
+    record: Any, tmp_path: Path, ropectl: Run, path: str, value: float, words: str
+) -> None:
+    code, out, err = ropectl("report", str(write(tmp_path / "run", with_values(record, path, value))))
+    assert code == 2 and not out and f"{path} is {value:g}" in err.replace("\n", " ") and words in err, err
+    assert not (tmp_path / "run" / "report.html").exists()
+
+
+def test_impossible_values_of_a_training_are_found() -> None:
+    record = finetuning()
+    assert first_impossible(record) is None
+    record["training"]["validation"]["perplexity"] = {"256": -2.0}
+    assert first_impossible(record) == "training.validation.perplexity.256 is -2: a perplexity is more than 0"
+    assert first_impossible({"manifest": {"config": {"perplexity": 0}}, "perplexity": True, "score": None}) is None
 
 
 def test_a_file_of_another_size(tmp_path: Path, ropectl: Run) -> None:
@@ -185,11 +212,13 @@ def test_bad_places(tmp_path: Path, ropectl: Run) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "inside").mkdir()
     (tmp_path / "inside" / "comparison.json").symlink_to(tmp_path / "inside" / "comparison.json")
+    (tmp_path / "folder" / "comparison.json").mkdir(parents=True)
     os.mkfifo(tmp_path / "pipe")
     for name, words in (
-        ("empty", "no run folder"),
+        ("empty", "no run folder: it is empty."),
         ("loop", "loop"),
-        ("inside", "no run folder"),
+        ("inside", "comparison.json is a link that leads to no file"),
+        ("folder", "comparison.json is a folder"),
         ("none", "no "),
         ("pipe", "file"),
     ):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ropectl.report.page.text import sentences
 from ropectl.report.tables import perplexity_text
 from tests.report.page.reader import problems, read
 
@@ -62,7 +63,7 @@ def test_perplexity(measured: Any, model_folder: Path, page_of: PageOf, ropectl:
     text = read(html).body_text
     for point in (*record["points"], *record["unscaled"]):
         assert perplexity_text(point["perplexity"]) in text and f"{point['bits_per_byte']:.4f}" in text
-    assert all(sentence in text for sentence in record["verdict"]) and record["protocol"] in text
+    assert all(sentences([sentence]) in text for sentence in record["verdict"]) and record["protocol"] in text
     repeats(html, ropectl, "points", record)
 
 

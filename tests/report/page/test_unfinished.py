@@ -13,8 +13,9 @@ import pytest
 
 from ropectl.compare import factory
 from ropectl.compare.run import compare_methods
-from ropectl.compare.so_far import comparison_so_far, read_plan
+from ropectl.compare.so_far import comparison_so_far
 from ropectl.evaluate.config import CompareConfig
+from ropectl.report.runs_read import read_plan
 from tests.report.page.reader import problems, read
 
 Run = Callable[..., tuple[int, str, str]]
@@ -106,9 +107,19 @@ def test_another_request_in_the_same_folder(comparison: Path, tmp_path: Path, pa
     assert "Unfinished: 1 of" in read(page_of(folder)).body_text
 
 
-@pytest.mark.parametrize("damage", ["{", "[]", "{}", '{"schema_version": 9}'])
-def test_a_damaged_plan(tmp_path: Path, ropectl: Run, damage: str) -> None:
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("{", "is not a whole JSON file"),
+        ('{"a": 1' + "0" * 5000 + "}", "a number of thousands of digits"),
+        ("[]", "is no plan"),
+        ("{}", "is no plan"),
+        ('{"schema_version": 9}', "schema_version"),
+    ],
+)
+def test_a_damaged_plan(tmp_path: Path, ropectl: Run, damage: str, words: str) -> None:
     (tmp_path / "plan.json").write_text(damage)
     code, _, err = ropectl("report", str(tmp_path))
+    assert words in " ".join(err.split()) and "Cannot read" not in err, err
     assert code == 2 and "plan.json" in err and "Traceback" not in err
     assert not (tmp_path / "report.html").exists()
