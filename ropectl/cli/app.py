@@ -64,8 +64,20 @@ COMMANDS = (
 )
 
 
+class _ReaderLeft(BaseException):
+    """Who read the output left early, as head does; not a BrokenPipeError, which Typer would turn into exit code 1."""
+
+
 class _Group(TyperGroup):
-    """Says which command somebody may have meant."""
+    """Says which command somebody may have meant, and whether anybody still reads."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # a short output is written here, or not at all
+        except BrokenPipeError:
+            raise _ReaderLeft from None
+        return result
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
@@ -126,7 +138,7 @@ def main() -> None:
         goes_on = " The same command goes on from what is finished." if _CONTINUED & set(sys.argv[1:2]) else ""
         print(f"Interrupted. Nothing half written is left.{goes_on}", file=sys.stderr)
         sys.exit(EXIT_OF_SIGNAL + interruption.args[0])
-    except BrokenPipeError:  # the reader of a pipe left early, as head does
+    except (_ReaderLeft, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_BROKEN_PIPE)
     except RopectlError as error:
