@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ropectl.printable import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from ropectl.report.sheet import Part, View
 
@@ -59,13 +59,6 @@ def _console(**options: Any) -> Console:
 def print_json(value: Any) -> None:
     """Prints one JSON document."""
     print(json.dumps(value, indent=2, allow_nan=False))
-
-
-def print_human(*parts: RenderableType) -> None:
-    """Prints tables and text for people."""
-    console = stdout_console()
-    for part in parts:
-        console.print(part)
 
 
 def print_parts(parts: Sequence[Part]) -> None:

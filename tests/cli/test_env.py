@@ -102,4 +102,4 @@ def test_the_home_s_owner_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _cells(part: Any) -> list[Any]:
-    return [cell for column in part.columns for cell in column.cells]
+    return [cell.text for row in part.rows for cell in row.cells]

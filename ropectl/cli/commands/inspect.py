@@ -95,4 +95,7 @@ def inspect(
     if format is options.Format.json:
         output.print_json(records[0] if len(records) == 1 else records)
     else:
-        output.print_human(*(part for record in records for part in inspection_parts(record)))
+        for number, record in enumerate(records):
+            if number:
+                print()
+            output.print_parts(inspection_parts(record))

@@ -80,7 +80,7 @@ def methods(
             return
         from ropectl.report.choice import choice_lines, choice_parts
 
-        output.print_human(*choice_parts(record))
+        output.print_parts(choice_parts(record))
         output.print_lines(choice_lines(record))
         return
     _check_unused(given)
@@ -96,14 +96,14 @@ def _explain(name: str | None, as_json: bool) -> None:
     from ropectl.runtimes.reference import reference_readings
 
     if name is None and not as_json:
-        output.print_human(*methods_list([describe_method(kind) for kind in all_methods().values()]))
+        output.print_parts(methods_list([describe_method(kind) for kind in all_methods().values()]))
         return
     kinds = [find_method(name)] if name else list(all_methods().values())
     entries = [{**describe_method(kind), "readings": reference_readings(kind)} for kind in kinds]
     if as_json:
         output.print_json(entries)
     else:
-        output.print_human(*method_page(entries[0]))
+        output.print_parts(method_page(entries[0]))
 
 
 def _choice(given: dict[str, Any]) -> dict[str, Any]:

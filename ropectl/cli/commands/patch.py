@@ -96,5 +96,5 @@ def patch(
     if format is options.Format.json:
         output.print_json(record)
     else:
-        output.print_human(*patch_parts(record))
+        output.print_parts(patch_parts(record))
         output.print_lines(step_lines(record))
