@@ -20,17 +20,6 @@ _ONE_LENGTH = (
 #: Written as lengths are, but 0 is one too.
 _POSITIONS = "needle_positions"
 
-#: What pydantic could not make of a value, in our words, by the beginning of its name for the failure.
-_NO_SUCH_TYPE = {
-    "int": "it is not a whole number",
-    "float": "it is not a number",
-    "finite": "it is not a finite number",
-    "bool": "it is neither true nor false",
-    "string": "it is not a text",
-    "tuple": "it is not a list",
-    "path": "it is not a path",
-}
-
 
 def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
     """Returns checked settings, lengths such as ``8k`` understood.
@@ -93,7 +82,7 @@ def _check_switches(kind: type[BaseModel], settings: dict[str, Any]) -> None:
 
 def _refusal(kind: type[BaseModel], settings: dict[str, Any], error: ValidationError) -> ConfigError:
     """pydantic's most telling complaint as ours: the setting, its value, what is allowed, a near name."""
-    from ropectl.specs import describe_range
+    from ropectl.specs import NO_SUCH_TYPE, describe_range
 
     first = min(error.errors(), key=lambda entry: entry["type"] != "extra_forbidden")
     if not first["loc"]:  # a rule over several settings; its text is ours
@@ -105,7 +94,7 @@ def _refusal(kind: type[BaseModel], settings: dict[str, Any], error: ValidationE
     if first["type"] == "literal_error":
         return unknown_choice(setting, value, [str(word) for word in get_args(field.annotation)])
     allowed = describe_range(field)
-    detail = next((text for start, text in _NO_SUCH_TYPE.items() if first["type"].startswith(start)), None)
+    detail = next((text for start, text in NO_SUCH_TYPE.items() if first["type"].startswith(start)), None)
     if first["type"].startswith(("greater_than", "less_than")):
         detail = f"it must be {allowed}" if allowed else None
     if detail is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ropectl.printable import printable
 from ropectl.report.runtimes import version_names
 from ropectl.report.sheet import Part, Sentence, facts
 
@@ -35,6 +36,8 @@ def choice_lines(record: Mapping[str, Any]) -> list[str]:
     """Returns the commands, and the file that one of them reads, as lines to copy."""
     lines: list[str] = []
     recipe = record["recipe"]
+    if any(printable(step["command"]) != step["command"] for step in record["commands"]):
+        return ["", "# No commands to copy: the name holds characters that cannot be printed. See: --format json"]
     if recipe is not None:
         lines += ["", f"# {recipe['file']}", *recipe["content"].splitlines()]
     for step in record["commands"]:

@@ -78,7 +78,7 @@ def inspect(
         )
     if plot is not None:
         check_figure(plot)
-    length = parse_length(seq_len) if seq_len else None
+    length = parse_length(seq_len, "--seq-len") if seq_len else None
     subject = Inspected.of(options.resolve_config(ModelConfig, None, given), geometry)
     chosen = subject.methods(methods or [], every=plot is not None and not self_test)
     if self_test:
