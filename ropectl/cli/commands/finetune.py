@@ -261,7 +261,7 @@ def finetune(
     given = locals()  # the options are the settings, under the same names
     from ropectl.train.settings import FinetuneSettings
 
-    settings = options.resolve_config(FinetuneSettings, config, given)
+    settings = options.resolve_config(FinetuneSettings, config, given, finetune)
 
     from ropectl.cli import output
 

@@ -79,7 +79,7 @@ def patch(
     given = locals()  # the options are the settings, under the same names
     from ropectl.checkpoint.settings import PatchSettings
 
-    settings = options.resolve_config(PatchSettings, config, given)
+    settings = options.resolve_config(PatchSettings, config, given, patch)
 
     from ropectl.cli import output
     from ropectl.cli.progress import CopyReporter
