@@ -7,6 +7,7 @@ when they run.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -32,7 +33,7 @@ from ropectl.cli.commands.verify_runtime import verify_runtime
 from ropectl.cli.help_text import paragraphs
 from ropectl.errors import RopectlError
 from ropectl.hf.out_of_memory import is_out_of_memory
-from ropectl.names import name_hint
+from ropectl.names import name_hint, near_names
 from ropectl.printable import printable
 
 EXIT_FAILED = 1
@@ -77,6 +78,11 @@ class _Group(TyperGroup):
             sys.stdout.flush()  # a short output is written here, or not at all
         except BrokenPipeError:
             raise _ReaderLeft from None
+        except typer.BadParameter as error:
+            value, *allowed = re.findall("'([^']*)'", error.message) or [""]
+            if " is not one of " in error.message and (near := near_names(value, allowed)):
+                error.message += f" Did you mean {' or '.join(near)}?"
+            raise
         return result
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

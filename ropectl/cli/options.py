@@ -60,7 +60,7 @@ Dtype = Annotated[
         metavar="TYPE",
         help="float32, bfloat16, float16 or auto (default: float32 on the CPU, else the checkpoint's own).",
         rich_help_panel=_MODEL,
-        autocompletion=completion.names_in("ropectl.hf.loading", "DTYPES"),
+        autocompletion=completion.names_in("ropectl.hf.run_names", "DTYPES"),
     ),
 ]
 Device = Annotated[
@@ -194,7 +194,7 @@ Bos = Annotated[
         help="First token of every window: auto (default: as the tokenizer does), always, available (where there is one), "
         "never.",
         rich_help_panel=_TEXT,
-        autocompletion=completion.names_in("ropectl.data.tokens", "BOS_POLICIES"),
+        autocompletion=completion.names_in("ropectl.hf.run_names", "BOS_POLICIES"),
     ),
 ]
 PrefillChunk = Annotated[
@@ -274,6 +274,7 @@ def resolve_config(
         ConfigError: Naming the setting, its value and what is allowed.
     """
     from ropectl.cli.settings_file import read_settings
+    from ropectl.hf.run_names import check_run_names
     from ropectl.settings import make_config
 
     flags = {name: value for name, value in given.items() if name in kind.model_fields and value is not None}
@@ -281,4 +282,9 @@ def resolve_config(
     if flags.keys() & _WAYS_TO_SAY_A_FACTOR:  # a flag overrides the file's other ways to say the same thing
         for name in _WAYS_TO_SAY_A_FACTOR - flags.keys():
             settings.pop(name, None)
-    return make_config(kind, settings)
+    config = make_config(kind, settings)
+    said = config.model_dump(include={"dtype", "save_dtype", "device", "attention", "bos", "trust_remote_code"})
+    dtypes = {name.replace("_", "-"): said[name] for name in ("dtype", "save_dtype") if name in said}
+    trusts_code = bool(said.get("trust_remote_code"))
+    check_run_names(dtypes, said.get("device"), said.get("attention"), said.get("bos"), trusts_code)
+    return config

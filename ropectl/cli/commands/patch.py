@@ -45,7 +45,7 @@ def patch(
             metavar="TYPE",
             help="Type of weights that are rewritten: GGUF, merged (default auto: the source's).",
             rich_help_panel=_OUTPUT,
-            autocompletion=completion.names_in("ropectl.hf.loading", "DTYPES"),
+            autocompletion=completion.names_in("ropectl.hf.run_names", "DTYPES"),
         ),
     ] = None,
     verify_logits: Annotated[
