@@ -130,6 +130,17 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise _Interrupted(number)
 
 
+def _broken_torch() -> str | None:
+    """What is wrong with torch if it does not import, for libraries that need it complain of something of their own."""
+    if "torch" in sys.modules:
+        return None
+    try:
+        import torch  # noqa: F401
+    except Exception as error:
+        return f"torch does not import: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    return None
+
+
 def main() -> None:
     """Runs the command line and exits: 0 done, 1 failed, 2 bad input, 3 a gate was not kept, 130 interrupted, 143 terminated."""
     signal.signal(signal.SIGINT, _interrupt)
@@ -157,7 +168,8 @@ def main() -> None:
         if os.environ.get("ROPECTL_DEBUG"):
             raise
         hint = _OUT_OF_MEMORY_HINT if is_out_of_memory(error) else "For the traceback, set ROPECTL_DEBUG=1."
-        print(printable(f"Error: {type(error).__name__}: {error}\n{hint}", keep="\n"), file=sys.stderr)
+        text = _broken_torch() or f"{type(error).__name__}: {error}"
+        print(printable(f"Error: {text}\n{hint}", keep="\n"), file=sys.stderr)
         sys.exit(EXIT_FAILED)
 
 
