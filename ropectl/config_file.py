@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from ropectl.errors import ConfigError
+
+#: No file of settings is larger; a model's or a text's is named by mistake [bytes].
+MAX_BYTES = 1_000_000
+
+#: Numbers that YAML 1.1 reads as people do not: octal, and in base 60.
+_REINTERPRETED = re.compile(r"[-+]?(0[0-7_]+|\d[\d_]*(:[0-5]?\d)+(\.[\d_]*)?)")
 
 
 class _Loader(yaml.SafeLoader):
@@ -27,6 +34,22 @@ class _Loader(yaml.SafeLoader):
             lines[name] = line
         return super().construct_mapping(node, deep)
 
+    def construct_number(self, node: yaml.ScalarNode) -> Any:
+        """A number, if it means what it looks like."""
+        text = str(node.value)
+        construct = self.construct_yaml_int if node.tag.endswith(":int") else self.construct_yaml_float
+        value = construct(node)
+        if _REINTERPRETED.fullmatch(text):
+            raise ConfigError(
+                f"{text} in line {node.start_mark.line + 1} of the config file {self.name} would be read as {value}.",
+                f'Write the number in full, or put a text in quotes: "{text}"',
+            )
+        return value
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.construct_number)
+
 
 def _setting(key: Any) -> str:
     """A key as settings are called: ``batch-size`` and ``batch_size`` are one."""
@@ -37,9 +60,15 @@ def read_yaml(file: Path) -> dict[str, Any]:
     """Returns the settings that a YAML file holds, ``-`` in their names read as ``_``.
 
     Raises:
-        ConfigError: If it cannot be read, is no list of settings, or says one twice; with the line.
+        ConfigError: If it cannot be read, is no mapping, says a setting twice or with an empty list, or has a number that
+            YAML reads as another; with the line.
     """
     try:
+        size = file.expanduser().stat().st_size
+        if size > MAX_BYTES:
+            raise ConfigError(
+                f"{file} is no config file: it has {size} bytes, more than {MAX_BYTES} that settings take."
+            )
         text = file.expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"Cannot read the config file {file}: {error}") from None
@@ -49,12 +78,20 @@ def read_yaml(file: Path) -> dict[str, Any]:
         content = loader.get_single_data()
     except yaml.YAMLError as error:
         raise _unreadable(file, error) from None
+    except RecursionError:
+        raise ConfigError(
+            f"Cannot read the config file {file}: it is nested too deeply.", "A setting is a line KEY: VALUE."
+        ) from None
     finally:
         loader.dispose()
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise ConfigError(f"The config file {file} is not a list of KEY: VALUE settings.")
+        kind = "a list" if isinstance(content, list) else "one value"
+        raise ConfigError(f"The config file {file} is {kind}; settings are lines KEY: VALUE.")
+    for key, value in content.items():
+        if value == []:
+            raise ConfigError(f"{key} in the config file {file} is an empty list.", "Leave it out for the default.")
     return {_setting(key): value for key, value in content.items()}
 
 

@@ -52,7 +52,7 @@ for name in ("numpy", "torch", "tokenizers", "safetensors", "transformers"):
         importlib.import_module(name)
         found["imports"][name] = None
     except BaseException as error:
-        found["imports"][name] = f"{type(error).__name__}: {error}".splitlines()[0]
+        found["imports"][name] = f"{type(error).__name__}: {str(error)[:80]}".splitlines()[0]
 if found["imports"]["torch"] is None:
     import torch
     try:

@@ -9,18 +9,20 @@ from ropectl.errors import ConfigError
 
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)([kKmM]?)")
 _UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
+_EXAMPLE = "Type for example: --{0} 8k"
 _EXAMPLES = "Type for example: --{0} 8k, --{0} 2048,4096, --{0} 1k..32k (doublings) or --{0} 1k..16k/1k (steps)."
 
 #: No list of lengths is meant to be longer; more is a typing error.
 MAX_LENGTHS = 1000
 
 
-def parse_length(text: str, name: str = "length") -> int:
+def parse_length(text: str, name: str = "length", example: str = _EXAMPLE) -> int:
     """Returns a single length in tokens; k is 1024.
 
     Args:
         text: As a person wrote it.
-        name: What it is a length of, as the option is called.
+        name: What it is a length of, as the setting is called; with ``--`` where it is an option only.
+        example: What to type instead, ``{0}`` for the name.
 
     Raises:
         ConfigError: If it is not a whole number of tokens, at least 2.
@@ -28,8 +30,9 @@ def parse_length(text: str, name: str = "length") -> int:
     match = _LENGTH.fullmatch(text.strip())
     value = float(match[1]) * _UNITS[match[2].lower()] if match else 0.0
     if not match or value != int(value) or value < 2:
+        said = f"{name} {text!r}" if name.startswith("--") else f"{name} = {text!r}"
         raise ConfigError(
-            f"{name} = {text!r} is not a number of tokens (a whole number, at least 2).", _EXAMPLES.format(name)
+            f"{said} is not a number of tokens (a whole number, at least 2).", example.format(name.removeprefix("--"))
         )
     return int(value)
 
@@ -49,14 +52,14 @@ def parse_lengths(texts: Iterable[str], name: str = "length") -> list[int]:
 
 def _expand(part: str, name: str) -> list[int]:
     if ".." not in part:
-        return [parse_length(part, name)]
+        return [parse_length(part, name, _EXAMPLES)]
     start_text, _, rest = part.partition("..")
     end_text, _, step_text = rest.partition("/")
-    start, end = parse_length(start_text, name), parse_length(end_text, name)
+    start, end = (parse_length(each, name, _EXAMPLES) for each in (start_text, end_text))
     if start > end:
         raise ConfigError(f"{name} range {part!r} runs backwards.", _EXAMPLES.format(name))
     result = [start]
-    step = parse_length(step_text, name) if step_text else None
+    step = parse_length(step_text, name, _EXAMPLES) if step_text else None
     while (following := result[-1] + step if step else result[-1] * 2) <= end:
         result.append(following)
         if len(result) > MAX_LENGTHS:

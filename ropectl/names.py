@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ropectl.errors import ConfigError
 
 #: Share of common letters from which a name counts as near (``difflib`` ratio).
-NEAR = 0.5
+NEAR = 0.6
 
 #: How much less near than the nearest a name may be and still be worth naming.
 AS_NEAR = 0.15

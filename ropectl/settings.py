@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 from ropectl.errors import ConfigError
@@ -20,17 +21,6 @@ _ONE_LENGTH = (
 #: Written as lengths are, but 0 is one too.
 _POSITIONS = "needle_positions"
 
-#: What pydantic could not make of a value, in our words, by the beginning of its name for the failure.
-_NO_SUCH_TYPE = {
-    "int": "it is not a whole number",
-    "float": "it is not a number",
-    "finite": "it is not a finite number",
-    "bool": "it is neither true nor false",
-    "string": "it is not a text",
-    "tuple": "it is not a list",
-    "path": "it is not a path",
-}
-
 
 def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
     """Returns checked settings, lengths such as ``8k`` understood.
@@ -47,13 +37,13 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
         if isinstance(settings.get(name), str):
             settings[name] = parse_length(settings[name], name.replace("_", "-"))
     for name, field in kind.model_fields.items():
+        if get_origin(field.annotation) is tuple and isinstance(settings.get(name), str):
+            settings[name] = [settings[name]]  # one needs no list
         if field.annotation == tuple[int, ...] and name in settings and name != _POSITIONS:  # numbers of tokens
             given = settings[name]
             settings[name] = parse_lengths(map(str, given if isinstance(given, list | tuple) else [given]))
     if _POSITIONS in settings:
         settings[_POSITIONS] = _positions(settings[_POSITIONS])
-    if isinstance(settings.get("methods"), str):
-        settings["methods"] = [settings["methods"]]
     try:
         return kind(**settings)
     except ValidationError as error:
@@ -93,7 +83,7 @@ def _check_switches(kind: type[BaseModel], settings: dict[str, Any]) -> None:
 
 def _refusal(kind: type[BaseModel], settings: dict[str, Any], error: ValidationError) -> ConfigError:
     """pydantic's most telling complaint as ours: the setting, its value, what is allowed, a near name."""
-    from ropectl.specs import describe_range
+    from ropectl.specs import NO_SUCH_TYPE, describe_range
 
     first = min(error.errors(), key=lambda entry: entry["type"] != "extra_forbidden")
     if not first["loc"]:  # a rule over several settings; its text is ours
@@ -104,18 +94,21 @@ def _refusal(kind: type[BaseModel], settings: dict[str, Any], error: ValidationE
     field, setting, value = kind.model_fields[name], name.replace("_", "-"), settings.get(name)
     if first["type"] == "literal_error":
         return unknown_choice(setting, value, [str(word) for word in get_args(field.annotation)])
+    hint = "YAML reads a date there; a text is put in quotes." if isinstance(value, date) else ""
     allowed = describe_range(field)
-    detail = next((text for start, text in _NO_SUCH_TYPE.items() if first["type"].startswith(start)), None)
+    detail = next((text for start, text in NO_SUCH_TYPE.items() if first["type"].startswith(start)), None)
     if first["type"].startswith(("greater_than", "less_than")):
         detail = f"it must be {allowed}" if allowed else None
     if detail is None:
         message = str(first["msg"]).removeprefix("Value error, ")
         detail = message[0].lower() + message[1:]
-    return ConfigError(f"{setting} = {_shown(value)} is not possible: {detail} ({field.description}).")
+    return ConfigError(f"{setting} = {_shown(value)} is not possible: {detail} ({field.description}).", hint)
 
 
 def _shown(value: Any) -> str:
     """A value as it was written: numbers bare, whether a flag or a file gave them, words in quotes."""
+    if isinstance(value, date):
+        return str(value)
     try:
         return str(value) if math.isfinite(float(value)) else repr(value)
     except (TypeError, ValueError):

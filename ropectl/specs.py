@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 
+#: What pydantic could not make of a value, in our words, by the beginning of its name for the failure.
+NO_SUCH_TYPE = {
+    "int": "it is not a whole number",
+    "float": "it is not a number",
+    "finite": "it is not a finite number",
+    "bool": "it is neither true nor false",
+    "string": "it is not a text",
+    "tuple": "it is not a list",
+    "path": "it is not a path",
+}
+
+
 def split_spec(
     spec: str, noun: str, example: str, error: type[ConfigError] = ConfigError
 ) -> tuple[str, dict[str, str]]:
@@ -96,6 +108,8 @@ def explain(
     allowed = describe_range(kind.model_fields[name])
     detail = first["msg"][0].lower() + first["msg"][1:]
     detail = f"must be finite and {allowed}" if allowed else detail
+    if first["type"] != "finite_number":
+        detail = next((text for start, text in NO_SUCH_TYPE.items() if first["type"].startswith(start)), detail)
     return f"{spec_name}: {name} = {parameters.get(name)} is not possible: {detail}.", ""
 
 

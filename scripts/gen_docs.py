@@ -14,13 +14,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from docs_cli import cli_page
 from docs_methods import methods_page
-from rich.console import Console
 
 from ropectl.hf.census import census
 from ropectl.hf.geometry import describe_rope
@@ -124,11 +122,7 @@ def matrix_example() -> str:
     """Returns a config that transformers 5 saved, and what each runtime computes from it, as Markdown."""
     rope = describe_rope(MATRIX_CONFIG)
     readings = [reading.to_json() for reading in read_all(config_facts(MATRIX_CONFIG, rope, "./my-model"))]
-    text = StringIO()
-    console = Console(file=text, width=80, highlight=False)
-    for part in runtime_parts(readings):
-        console.print(part)
-    table = "\n".join(line.rstrip() for line in text.getvalue().strip("\n").splitlines())
+    table = "\n".join(line.plain.rstrip() for line in terminal_lines(runtime_parts(readings), 80))
     shown = {key: MATRIX_CONFIG[key] for key in ("rope_parameters", "max_position_embeddings")}
     return f"```json\n{json.dumps(shown, indent=1)}\n```\n\n```\n{table}\n```"
 

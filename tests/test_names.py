@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +46,18 @@ TYPOS = [
     (["eval-perplexity", "builtin:tni"], "builtin:tiny"),
     (["eval-perplexity", "--dtype", "bfloat"], "bfloat16"),
     (["eval-perplexity", "--bos", "alway"], "always"),
+    (["finetune", "--bos", "allways"], "always"),
+    (["eval-perplexity", "--attention", "spda"], "sdpa"),
+    (["finetune", "--attention", "flash_attn_2"], "flash_attention_2"),
+    (["harness", "--task", "x", "--attention", "paged|eagr"], "eager"),
+    (["eval-passkey", "--device", "cuba"], "cuda"),
+    (["eval-passkey", "--device", "cuba:1"], "cuda"),
+    (["eval-passkey", "--device", "gpu"], "cuda"),
+    (["patch", "--dtype", "floot16", "-o", "x"], "float16"),
+    (["finetune", "--save-dtype", "bfloat", "-o", "x"], "bfloat16"),
+    (["methods", "--choose", "--tuning", "lite"], "light"),
+    (["inspect", "--format", "jsn"], "json"),
+    (["eval-perplexity", "--format", "jsn"], "json"),
     (["eval-passkey", "--grid", "dept"], "depth"),
     (["finetune", "--packing", "concatt"], "concat"),
     (["finetune", "--positions", "pos"], "pose"),
@@ -79,3 +93,36 @@ def test_a_setting_in_a_file(ropectl: Run, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("documnts: 3\n")
     code, _, err = ropectl("eval-perplexity", "--config", str(tmp_path / "c.yaml"))
     assert code == 2 and "Did you mean documents?" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [case for case, meant in TYPOS if {"--attention", "--device", "--bos", "--dtype"} & set(case)],
+    ids=" ".join,
+)
+def test_names_of_a_run_are_checked_without_torch(arguments: list[str], tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['ropectl'] + sys.argv[1:]\nfrom ropectl.cli.app import main\n"
+        "try: main()\nexcept SystemExit as stop: print(stop.code, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "2 False"
+
+
+def test_what_libraries_take_is_let_through() -> None:
+    """Every attention implementation of the installed transformers, every device type of torch, and what plugins add."""
+    import torch
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    from ropectl.hf.run_names import DEVICES, check_run_names
+
+    kernels = ["kernels-community/flash-attn3", "someone/theirs:function", "paged|sdpa", "paged|flash_attention_2"]
+    for attention in ["eager", *ALL_ATTENTION_FUNCTIONS.valid_keys(), *kernels]:
+        check_run_names({}, None, attention, None, trusts_code=False)
+    check_run_names({}, None, "its-own", None, trusts_code=True)
+    with pytest.raises(RuntimeError) as refusal:
+        torch.device("zzz")
+    types = str(refusal.value).split("Expected one of ")[1].split(" device type")[0].split(", ")
+    assert len(types) > 10 and set(types) <= set(DEVICES)
+    for device in [*types, "cuda:1", "npu:0", "auto", "zebra:2"]:
+        check_run_names({}, device, None, None, trusts_code=False)

@@ -7,6 +7,7 @@ when they run.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -32,7 +33,7 @@ from ropectl.cli.commands.verify_runtime import verify_runtime
 from ropectl.cli.help_text import paragraphs
 from ropectl.errors import RopectlError
 from ropectl.hf.out_of_memory import is_out_of_memory
-from ropectl.names import name_hint
+from ropectl.names import name_hint, near_names
 from ropectl.printable import printable
 
 EXIT_FAILED = 1
@@ -64,8 +65,25 @@ COMMANDS = (
 )
 
 
+class _ReaderLeft(BaseException):
+    """Who read the output left early, as head does; not a BrokenPipeError, which Typer would turn into exit code 1."""
+
+
 class _Group(TyperGroup):
-    """Says which command somebody may have meant."""
+    """Says which command somebody may have meant, and whether anybody still reads."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # a short output is written here, or not at all
+        except BrokenPipeError:
+            raise _ReaderLeft from None
+        except typer.BadParameter as error:
+            value, *allowed = re.findall("'([^']*)'", error.message) or [""]
+            if " is not one of " in error.message and (near := near_names(value, allowed)):
+                error.message += f" Did you mean {' or '.join(near)}?"
+            raise
+        return result
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
@@ -112,6 +130,17 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise _Interrupted(number)
 
 
+def _broken_torch() -> str | None:
+    """What is wrong with torch if it does not import, for libraries that need it complain of something of their own."""
+    if "torch" in sys.modules:
+        return None
+    try:
+        import torch  # noqa: F401
+    except Exception as error:
+        return f"torch does not import: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    return None
+
+
 def main() -> None:
     """Runs the command line and exits: 0 done, 1 failed, 2 bad input, 3 a gate was not kept, 130 interrupted, 143 terminated."""
     signal.signal(signal.SIGINT, _interrupt)
@@ -126,7 +155,7 @@ def main() -> None:
         goes_on = " The same command goes on from what is finished." if _CONTINUED & set(sys.argv[1:2]) else ""
         print(f"Interrupted. Nothing half written is left.{goes_on}", file=sys.stderr)
         sys.exit(EXIT_OF_SIGNAL + interruption.args[0])
-    except BrokenPipeError:  # the reader of a pipe left early, as head does
+    except (_ReaderLeft, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_BROKEN_PIPE)
     except RopectlError as error:
@@ -139,7 +168,8 @@ def main() -> None:
         if os.environ.get("ROPECTL_DEBUG"):
             raise
         hint = _OUT_OF_MEMORY_HINT if is_out_of_memory(error) else "For the traceback, set ROPECTL_DEBUG=1."
-        print(printable(f"Error: {type(error).__name__}: {error}\n{hint}", keep="\n"), file=sys.stderr)
+        text = _broken_torch() or f"{type(error).__name__}: {error}"
+        print(printable(f"Error: {text}\n{hint}", keep="\n"), file=sys.stderr)
         sys.exit(EXIT_FAILED)
 
 

@@ -12,9 +12,10 @@ from ropectl.cli.inspected import Inspected
 from ropectl.errors import MethodError
 from ropectl.evaluate.config import ModelConfig
 from ropectl.hf.family_patch import family_patch
+from ropectl.hf.policy import check_target
 from ropectl.lengths import format_length
 from ropectl.names import name_hint
-from ropectl.rope.choose import Candidate, choose
+from ropectl.rope.choose import Candidate, choose, slowing_text
 from ropectl.rope.frequencies import critical_dimension
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.tuning import Tuning
@@ -60,12 +61,14 @@ class Chooser:
         """Reads the config.
 
         Raises:
-            ConfigError: If it is broken, or the runtime is unknown.
+            ConfigError: If it is broken, the runtime is unknown, or no method extends so far.
         """
         names = [one.name for one in all_runtimes()]
         if runtime is not None and runtime not in names:
             raise MethodError(f"There is no runtime {runtime!r}.", name_hint(runtime, names))
-        return cls(Inspected.of(settings, numbers), numbers, target_length, tuning, runtime)
+        subject = Inspected.of(settings, numbers)
+        check_target(subject.geometry, target_length)
+        return cls(subject, numbers, target_length, tuning, runtime)
 
     @property
     def trained(self) -> int:
@@ -157,9 +160,7 @@ class Chooser:
         if method.depends_on_seq_len:
             reasons.append(f"It is the trained model up to {self.trained} tokens; to serve it, one length is frozen.")
         else:
-            reasons.append(
-                f"It divides the frequencies that carry ordinary text by {candidate.slowing:.3g} on average."
-            )
+            reasons.append(f"It {slowing_text(candidate)}.")
         if method.guide is not None:
             reasons.append(f"Worth using: {method.guide.use}")
         served = [reading for reading in self._readings(method) if reading.ok]

@@ -178,6 +178,6 @@ def run_self_test(
     if as_json:
         output.print_json(record)
     else:
-        output.print_human(*self_test_parts(record))
+        output.print_parts(self_test_parts(record))
     if not record["passed"]:
         raise typer.Exit(1)

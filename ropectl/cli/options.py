@@ -6,6 +6,7 @@ Numbers are taken as they are typed: the settings read them, and refuse them in 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -59,7 +60,7 @@ Dtype = Annotated[
         metavar="TYPE",
         help="float32, bfloat16, float16 or auto (default: float32 on the CPU, else the checkpoint's own).",
         rich_help_panel=_MODEL,
-        autocompletion=completion.names_in("ropectl.hf.loading", "DTYPES"),
+        autocompletion=completion.names_in("ropectl.hf.run_names", "DTYPES"),
     ),
 ]
 Device = Annotated[
@@ -193,7 +194,7 @@ Bos = Annotated[
         help="First token of every window: auto (default: as the tokenizer does), always, available (where there is one), "
         "never.",
         rich_help_panel=_TEXT,
-        autocompletion=completion.names_in("ropectl.data.tokens", "BOS_POLICIES"),
+        autocompletion=completion.names_in("ropectl.hf.run_names", "BOS_POLICIES"),
     ),
 ]
 PrefillChunk = Annotated[
@@ -257,24 +258,33 @@ PrintConfig = Annotated[
 ]
 
 
-def resolve_config(kind: type[Config], file: Path | None, given: dict[str, Any]) -> Config:
+def resolve_config(
+    kind: type[Config], file: Path | None, given: dict[str, Any], command: Callable[..., Any] | None = None
+) -> Config:
     """Returns the settings: defaults, overridden by the file, overridden by the flags that were given.
 
     Args:
         kind: The settings' type.
-        file: YAML file; None for none.
+        file: YAML file; None for none, as for every command without ``--config``.
         given: A command's arguments by name, None where a flag was not given. Those that are no
             settings of this type, such as the output format, are left alone.
+        command: The command, whose options' names a file may use; needed with a file.
 
     Raises:
         ConfigError: Naming the setting, its value and what is allowed.
     """
-    from ropectl.config_file import read_yaml
+    from ropectl.cli.settings_file import read_settings
+    from ropectl.hf.run_names import check_run_names
     from ropectl.settings import make_config
 
     flags = {name: value for name, value in given.items() if name in kind.model_fields and value is not None}
-    settings = {**(read_yaml(file) if file else {}), **flags}
+    settings = {**(read_settings(kind, file, command) if file and command else {}), **flags}
     if flags.keys() & _WAYS_TO_SAY_A_FACTOR:  # a flag overrides the file's other ways to say the same thing
         for name in _WAYS_TO_SAY_A_FACTOR - flags.keys():
             settings.pop(name, None)
-    return make_config(kind, settings)
+    config = make_config(kind, settings)
+    said = config.model_dump(include={"dtype", "save_dtype", "device", "attention", "bos", "trust_remote_code"})
+    dtypes = {name.replace("_", "-"): said[name] for name in ("dtype", "save_dtype") if name in said}
+    trusts_code = bool(said.get("trust_remote_code"))
+    check_run_names(dtypes, said.get("device"), said.get("attention"), said.get("bos"), trusts_code)
+    return config

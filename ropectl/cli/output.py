@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 from ropectl.printable import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from ropectl.report.sheet import Part, View
 
 #: Width of tables that are written to a file or a pipe, where COLUMNS does not say another.
 PIPE_WIDTH = 80
+
+#: No table fits less: a terminal that says so, as some do that do not know their own width, is not believed.
+MIN_WIDTH = 20
 
 
 def is_main_process() -> bool:
@@ -28,8 +31,7 @@ def is_main_process() -> bool:
 
 def stdout_console() -> Console:
     """Returns the console for results; plain text where stdout is not a terminal."""
-    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else PIPE_WIDTH
-    return _console(width=width)
+    return _console(width=None if sys.stdout.isatty() or _says_columns() else PIPE_WIDTH)
 
 
 def stderr_console() -> Console:
@@ -37,13 +39,19 @@ def stderr_console() -> Console:
     return _console(stderr=True)
 
 
+def _says_columns() -> bool:
+    """Whether COLUMNS is a width: 0 stands for not knowing it."""
+    text = os.environ.get("COLUMNS", "")
+    return text.isdecimal() and text.isascii() and int(text[:9]) > 0
+
+
 def _console(**options: Any) -> Console:
     """A console that takes text as it is: no markup, no names of emoji, no character that moves a cursor."""
-    from rich.console import Console
+    from ropectl.cli.plain import PlainConsole, PlainText
 
-    from ropectl.cli.plain import PlainText
-
-    console = Console(highlight=False, markup=False, emoji=False, **options)
+    console = PlainConsole(highlight=False, markup=False, emoji=False, **options)
+    if console.width < MIN_WIDTH:
+        console.width = MIN_WIDTH if _says_columns() else PIPE_WIDTH
     console.push_render_hook(PlainText(console))
     return console
 
@@ -51,13 +59,6 @@ def _console(**options: Any) -> Console:
 def print_json(value: Any) -> None:
     """Prints one JSON document."""
     print(json.dumps(value, indent=2, allow_nan=False))
-
-
-def print_human(*parts: RenderableType) -> None:
-    """Prints tables and text for people."""
-    console = stdout_console()
-    for part in parts:
-        console.print(part)
 
 
 def print_parts(parts: Sequence[Part]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
 
 from ropectl.printable import printable
 from ropectl.report.graphics import ASCII
@@ -13,6 +14,15 @@ def encodable(text: str, encoding: str) -> str:
     if encoding.lower().startswith("utf"):
         return text
     return text.translate(ASCII).encode(encoding, "replace").decode(encoding)
+
+
+class PlainConsole(Console):
+    """A console whose reader may leave: rich would end the program with 1 then, as if it had failed."""
+
+    def on_broken_pipe(self) -> None:
+        """Lets the error through that is being handled, to whoever knows exit codes."""
+        self.quiet = True
+        raise
 
 
 class PlainText(RenderHook):
@@ -39,5 +49,17 @@ class _Cleaned:
         self._renderable, self._hook = renderable, hook
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for segment in console.render(self._renderable, options):
-            yield segment if segment.control else segment._replace(text=self._hook.clean(segment.text))
+        segments = [
+            segment if segment.control else segment._replace(text=self._hook.clean(segment.text))
+            for segment in console.render(self._renderable, options)
+        ]
+        if console.is_terminal:
+            yield from segments
+        else:  # no styles there: the text is all
+            yield Segment(_trimmed("".join(segment.text for segment in segments if not segment.control)))
+
+
+def _trimmed(text: str) -> str:
+    """A text whose lines end where their writing does."""
+    *lines, rest = text.split("\n")
+    return "\n".join([*(line.rstrip(" ") for line in lines), rest])

@@ -18,6 +18,7 @@ from ropectl.data.byte_counts import (
 )
 from ropectl.data.documents import Document
 from ropectl.errors import ConfigError, DataError
+from ropectl.hf.run_names import BOS_POLICIES
 from ropectl.names import unknown_choice
 
 #: Text taken for each wanted token at first; the rest is read where tokens turn out longer than that.
@@ -25,8 +26,6 @@ CHARACTERS_PER_TOKEN = 16
 
 #: Tokens before a cut that are not trusted.
 CUT_MARGIN = 256
-
-BOS_POLICIES = ("auto", "always", "available", "never")
 
 
 def bos_token(tokenizer: Any, policy: str) -> int | None:

@@ -11,11 +11,9 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.hf.adapter import merge_adapter
 from ropectl.hf.out_of_memory import is_out_of_memory
+from ropectl.hf.run_names import DTYPES
 from ropectl.hf.source import ModelSource, load_hint
 from ropectl.names import unknown_choice
-
-#: What ``--dtype`` may be.
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from enum import Enum
 from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.geometry import RopeDescription
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import ScalingMethod
+from ropectl.rope.method import MAX_FACTOR, ScalingMethod
 from ropectl.rope.registry import parse_method, parse_spec
 
 
@@ -21,6 +21,21 @@ class Policy(Enum):
     replace = "replace"
 
 
+def check_target(geometry: RopeGeometry, target_length: int) -> None:
+    """Checks that a wanted length is one that a method can be asked for.
+
+    Raises:
+        ConfigError: If it is more than any factor makes of the trained length.
+    """
+    trained = geometry.original_max_position_embeddings
+    if target_length > MAX_FACTOR * trained:
+        raise ConfigError(
+            f"target-length = {target_length} is {target_length / trained:.4g} times the trained length of {trained} tokens; "
+            f"methods extend by at most {MAX_FACTOR:g}.",
+            f"Type for example: --target-length {4 * trained}",
+        )
+
+
 def resolve_factor(geometry: RopeGeometry, factor: float | None, target_length: int | None) -> float | None:
     """Returns the extension factor that ``--factor`` and ``--target-length`` say together.
 
@@ -31,6 +46,7 @@ def resolve_factor(geometry: RopeGeometry, factor: float | None, target_length: 
         return factor
     trained = geometry.original_max_position_embeddings
     implied = target_length / trained
+    check_target(geometry, target_length)
     if implied < 1:
         raise ConfigError(
             f"target-length = {target_length} is below the trained length of {trained} tokens.",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.text import Text
-
-from ropectl.report.methods import Part, definitions
+from ropectl.printable import printable
 from ropectl.report.runtimes import version_names
+from ropectl.report.sheet import Part, Sentence, facts
 
 _BUDGETS = {"none": "without training", "light": "with some hundred steps of training", "full": "with long training"}
 
@@ -18,19 +17,18 @@ def choice_parts(record: Mapping[str, Any]) -> list[Part]:
     model = record["model"] or "plain numbers"
     served = f", served by {record['runtime']}" if record["runtime"] else ""
     parts: list[Part] = [
-        Text(
+        Sentence(
             f"{model}: from {record['trained_length']} to {record['target_length']} tokens (factor {record['factor']:.4g}), "
             f"{_BUDGETS[record['tuning']]}{served}",
-            style="bold",
+            is_heading=True,
         ),
-        *(Text(f"\n{note}") for note in record["notes"]),
+        *(line for note in record["notes"] for line in (Sentence(""), Sentence(note))),
     ]
     if record["picks"]:
-        texts = {pick["name"]: _reasons(pick) for pick in record["picks"]}
-        parts += [Text("\nTest these\n", style="bold"), definitions(texts)]
+        parts.append(facts("Test these", [(pick["name"], _reasons(pick)) for pick in record["picks"]]))
     if record["passed"]:
-        texts = {passed["name"]: passed["reason"] for passed in record["passed"]}
-        parts += [Text("\nPassed over\n", style="bold"), definitions(texts)]
+        rows = [(passed["name"], passed["reason"]) for passed in record["passed"]]
+        parts.append(facts("Passed over", rows))
     return parts
 
 
@@ -38,6 +36,8 @@ def choice_lines(record: Mapping[str, Any]) -> list[str]:
     """Returns the commands, and the file that one of them reads, as lines to copy."""
     lines: list[str] = []
     recipe = record["recipe"]
+    if any(printable(step["command"]) != step["command"] for step in record["commands"]):
+        return ["", "# No commands to copy: the name holds characters that cannot be printed. See: --format json"]
     if recipe is not None:
         lines += ["", f"# {recipe['file']}", *recipe["content"].splitlines()]
     for step in record["commands"]:

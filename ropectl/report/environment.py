@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ropectl.report.methods import Part, definitions
+from ropectl.report.sheet import Part, facts
 
 NOT_INSTALLED = "not installed"
 
 
 def environment_parts(record: Mapping[str, Any]) -> list[Part]:
     """Returns the facts; what does not import stands beside its package."""
-    return [definitions({name: text for name, text in _rows(record) if text})]
+    return [facts("", [(name, text) for name, text in _rows(record) if text])]
 
 
 def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
 from ropectl.report.runtimes import runtime_parts
+from ropectl.report.sheet import Part, Row, Sentence, Sheet, cells, columns
 from ropectl.rope.geometry import describe_rotary_dim
 from ropectl.rope.method import short_spec
 
@@ -17,7 +14,7 @@ from ropectl.rope.method import short_spec
 MAX_ROWS = 16
 
 
-def inspection_parts(record: Mapping[str, Any]) -> list[Text | Table]:
+def inspection_parts(record: Mapping[str, Any]) -> list[Part]:
     """Returns the facts, then one line per rotary pair (at most 16 of them, evenly chosen)."""
     geometry, reach = record["geometry"], record["reach"]
     trained = geometry["original_max_position_embeddings"]
@@ -36,11 +33,11 @@ def inspection_parts(record: Mapping[str, Any]) -> list[Text | Table]:
     if base != geometry["rope_theta"]:
         facts.insert(2, f"rope_theta becomes {base:.1f}")
     facts[1:1] = _model_facts(record)
-    parts: list[Text | Table] = [Text(line) for line in facts]
+    parts: list[Part] = [Sentence(line) for line in facts]
     parts.append(_pairs_table(record, num_pairs))
     if record["runtimes"]:
         parts.extend(runtime_parts(record["runtimes"]))
-    parts.extend(Text(f"warning: {warning}") for warning in record["warnings"])
+    parts.extend(Sentence(f"warning: {warning}") for warning in record["warnings"])
     return parts
 
 
@@ -60,10 +57,8 @@ def _model_facts(record: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _pairs_table(record: Mapping[str, Any], num_pairs: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("pair", "inv_freq [rad/token]", "wavelength [tokens]", "turns in L", "divisor"):
-        table.add_column(column, justify="right", no_wrap=True)
+def _pairs_table(record: Mapping[str, Any], num_pairs: int) -> Sheet:
+    rows = []
     shown = (
         range(num_pairs)
         if num_pairs <= MAX_ROWS
@@ -71,11 +66,12 @@ def _pairs_table(record: Mapping[str, Any], num_pairs: int) -> Table:
     )
     for pair in shown:
         wavelength, divisor = record["wavelengths"][pair], record["divisors"][pair]
-        table.add_row(
-            str(pair),
+        texts = (
             f"{record['inv_freq'][pair]:.6g}",
             "stands still" if wavelength is None else f"{wavelength:,.2f}",
             f"{record['rotations'][pair]:.3f}",
             "-" if divisor is None else f"{divisor:.4f}",
         )
-    return table
+        rows.append(Row(f"{pair:>{len('pair')}}", cells(texts)))
+    heads = columns(("inv_freq [rad/token]", "wavelength [tokens]", "turns in L", "divisor"))
+    return Sheet("", "pair", heads, rows)

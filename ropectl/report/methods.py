@@ -6,11 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
 from ropectl.report.runtimes import red_lines, version_names
+from ropectl.report.sheet import Cell, Column, Part, Row, Sentence, Sheet, cells, columns, facts
 
 #: Guide texts in the order of reading, as people call them.
 GUIDE_TITLES = {
@@ -27,50 +24,48 @@ GUIDE_TITLES = {
 #: Characters of the longest bar.
 BAR_WIDTH = 16
 
-#: The longest word of the list, which is never broken.
-WORD_WIDTH = 13
-
-Part = Text | Table
-
 
 def methods_list(entries: Sequence[Mapping[str, Any]]) -> list[Part]:
     """Returns one row per method, and where to read on."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))  # fits 60 columns
-    table.add_column("method", no_wrap=True)
-    table.add_column("what it is", min_width=WORD_WIDTH)
-    table.add_column("parameters", no_wrap=True)
-    table.add_column("stock type", min_width=WORD_WIDTH)
+    texts = []
     for entry in entries:
         names = [parameter["name"] + "*" * parameter["required"] for parameter in entry["parameters"]]
-        table.add_row(entry["name"], entry["title"], "\n".join(names), entry["native"])
+        texts.append((entry["title"], ", ".join(names), entry["native"]))
+    heads = ("what it is", "parameters", "stock type")
+    longest = [
+        max([0, *(len(word) for text in column for word in text.split())]) for column in zip(*texts, strict=True)
+    ]
+    shown = [Column(head, is_text=True, word=word) for head, word in zip(heads, longest, strict=True)]
+    rows = [Row(entry["name"], cells(text)) for entry, text in zip(entries, texts, strict=True)]
     return [
-        table,
-        Text("* required; a factor also by --factor S or --target-length N"),
-        Text("One in full: ropectl methods NAME. Which for a model: ropectl methods --choose --target-length N MODEL"),
+        Sheet("", "method", shown, rows),
+        Sentence("* required; a factor also by --factor S or --target-length N"),
+        Sentence(
+            "One in full: ropectl methods NAME. Which for a model: ropectl methods --choose --target-length N MODEL"
+        ),
     ]
 
 
 def method_page(entry: Mapping[str, Any]) -> list[Part]:
     """Returns everything about one method."""
     follows = "they follow the length of the sequence" if entry["depends_on_seq_len"] else "the same at every length"
-    facts = {
+    basics = {
         "Formula": entry["formula"],
         "Frequencies": follows,
         "Stock type": entry["native"],
         "Reference": entry["reference"],
     }
     parts: list[Part] = [
-        Text(f"{entry['name']}: {entry['title']}", style="bold"),
-        Text(f"\n{unwrapped(entry['summary'])}\n"),
-        definitions({**facts, **guide_texts(entry)}),
+        Sentence(f"{entry['name']}: {entry['title']}", is_heading=True),
+        *(line for text in unwrapped(entry["summary"]).split("\n\n") for line in (Sentence(""), Sentence(text))),
+        facts("", {**basics, **guide_texts(entry)}.items()),
     ]
     if entry["parameters"]:
-        texts = {parameter["name"]: parameter_text(parameter) for parameter in entry["parameters"]}
-        parts += [Text("\nParameters\n", style="bold"), definitions(texts)]
+        parts.append(facts("Parameters", [(one["name"], parameter_text(one)) for one in entry["parameters"]]))
     if entry["profile"] is not None:
         parts += _profile_parts(entry["profile"])
     if entry.get("readings"):
-        parts += _runtime_parts(entry["readings"])
+        parts += [Sentence("")] * isinstance(parts[-1], Sentence) + _runtime_parts(entry["readings"])
     return parts
 
 
@@ -94,16 +89,6 @@ def parameter_text(parameter: Mapping[str, Any]) -> str:
         default = f"default {_default(parameter['default'])}{unit}"
     allowed = f", {parameter['allowed']}" if parameter["allowed"] else ""
     return f"{parameter['help']} ({default}{allowed})"
-
-
-def definitions(texts: Mapping[str, str]) -> Table:
-    """Returns names with texts beside them, which wrap at words."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, text in texts.items():
-        grid.add_row(Text(name, style="cyan"), Text(text))
-    return grid
 
 
 def profile_heading(profile: Mapping[str, Any]) -> str:
@@ -133,30 +118,30 @@ def profile_bars(profile: Mapping[str, Any]) -> list[str]:
 
 
 def _profile_parts(profile: Mapping[str, Any]) -> list[Part]:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("pair", "wavelength", "turns in L", "divisor"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("slowed by", no_wrap=True, min_width=BAR_WIDTH)
+    rows = []
     for pair, bar in zip(profile["pairs"], profile_bars(profile), strict=True):
         divisor = "stopped" if pair["divisor"] is None else f"{pair['divisor']:.3f}"
-        table.add_row(str(pair["pair"]), f"{pair['wavelength']:.1f}", f"{pair['turns']:.2f}", divisor, bar)
+        numbers = cells((f"{pair['wavelength']:.1f}", f"{pair['turns']:.2f}", divisor))
+        rows.append(Row(f"{pair['pair']:>{len('pair')}}", [*numbers, Cell(bar)]))
+    heads = [*columns(("wavelength", "turns in L", "divisor")), Column("slowed by", is_drawing=True)]
     return [
-        Text("\nBy how much each pair is slowed", style="bold"),
-        Text(profile_heading(profile)),
-        table,
-        Text(profile_summary(profile)),
+        Sentence("By how much each pair is slowed", is_heading=True),
+        Sentence(profile_heading(profile)),
+        Sheet("", "pair", heads, rows),
+        Sentence(profile_summary(profile)),
     ]
 
 
 def _runtime_parts(readings: Sequence[Mapping[str, Any]]) -> list[Part]:
-    return [Text("\nIn other programs, as patch writes it", style="bold"), *map(Text, runtime_lines(readings))]
+    heading = Sentence("In other programs, as patch writes it", is_heading=True)
+    return [heading, *map(Sentence, runtime_lines(readings))]
 
 
 def runtime_lines(readings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns which versions of which runtimes compute what was meant, and what the others do."""
     right = [(reading["runtime"], reading["version"]) for reading in readings if reading["ok"]]
     lines = [f"As meant: {version_names(right)}."] if right else []
-    return [*lines, *(text.plain for text in red_lines(readings))]
+    return [*lines, *(line.text for line in red_lines(readings))]
 
 
 def _default(value: Any) -> str:

@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
+from ropectl.report.sheet import Part, facts
 from ropectl.rope.geometry import describe_rotary_dim
 from ropectl.rope.method import short_spec
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
-def patch_parts(record: Mapping[str, Any]) -> list[Text | Table]:
-    """Returns the table, and the next steps as lines that can be copied whole."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in patch_rows(record):
-        table.add_row(name, Text(value))
-    return [table]
+def patch_parts(record: Mapping[str, Any]) -> list[Part]:
+    """Returns what there is to say, as one table."""
+    return [facts("", patch_rows(record))]
 
 
 def step_lines(record: Mapping[str, Any]) -> list[str]:

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
+from ropectl.report.sheet import BAD, GOOD, Part, Sentence, facts
 from ropectl.rope.method import short_spec
 
 
-def runtime_check_parts(record: Mapping[str, Any]) -> list[Text | Table]:
+def runtime_check_parts(record: Mapping[str, Any]) -> list[Part]:
     """Returns the comparison as a table, and the verdict."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column()
     past = record["mean_difference_past_trained_length"]
     trained = record["geometry"]["original_max_position_embeddings"]
     rows = [
@@ -32,12 +27,6 @@ def runtime_check_parts(record: Mapping[str, Any]) -> list[Text | Table]:
         ),
         ("largest difference", f"{record['max_difference']:.1e} nats on one token"),
     ]
-    for row in rows:
-        table.add_row(*row)
-    verdict = "computes the same" if record["agrees"] else "computes something else"
-    return [
-        table,
-        Text(
-            f"{record['runtime']} {verdict} as transformers." if record["agrees"] else f"{record['runtime']} {verdict}."
-        ),
-    ]
+    agrees = record["agrees"]
+    verdict = "computes the same as transformers" if agrees else "computes something else"
+    return [facts("", rows), Sentence(f"{record['runtime']} {verdict}.", GOOD if agrees else BAD)]

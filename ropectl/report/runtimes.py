@@ -1,15 +1,12 @@
-"""The runtime matrix for people, in 80 columns."""
+"""The runtime matrix for people."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
 from ropectl.report.layout import NOT_AVAILABLE
+from ropectl.report.sheet import BAD, GOOD, Cell, Column, Part, Row, Sentence, Sheet
 from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES
 
 NO_LIMIT = "any"
@@ -18,41 +15,36 @@ NO_LIMIT = "any"
 LENGTH_CODES = {*SERVING_CODES, "tokenizer-capped"}
 
 
-def runtime_parts(readings: Sequence[Mapping[str, Any]]) -> list[Text | Table]:
+def runtime_parts(readings: Sequence[Mapping[str, Any]]) -> list[Part]:
     """Returns one row per version, then one line per red line with the versions that it holds for.
 
     Args:
         readings: What :meth:`ropectl.runtimes.RuntimeReading.to_json` gives.
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column, justify in (
-        ("runtime", "left"),
-        ("reads as", "left"),
-        ("attention", "right"),
-        ("deviation", "right"),
-        ("serves", "right"),
-        ("", "left"),
-    ):
-        table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    for reading in readings:
-        loads = reading["loads"]
-        usable = reading["usable_length"]
-        table.add_row(
-            f"{reading['runtime']} {reading['version']}",
-            (reading["rope_type"] or NOT_AVAILABLE)[:14],
-            f"{reading['attention_factor']:.4f}" if loads else NOT_AVAILABLE,
-            deviation_text(reading["max_deviation"]) if loads else NOT_AVAILABLE,
-            (NO_LIMIT if usable is None else str(usable)) if loads else NOT_AVAILABLE,
-            _verdict(reading),
-        )
-    return [table, *red_lines(readings)]
+    numbers = [Column(head) for head in ("attention", "deviation", "serves")]
+    columns = [Column("reads as", is_text=True), *numbers, Column("", is_text=True)]
+    return [Sheet("", "runtime", columns, [_row(reading) for reading in readings]), *red_lines(readings)]
 
 
-def _verdict(reading: Mapping[str, Any]) -> str:
+def _row(reading: Mapping[str, Any]) -> Row:
+    loads, usable = reading["loads"], reading["usable_length"]
+    cells = [
+        Cell(reading["rope_type"] or NOT_AVAILABLE),
+        Cell(f"{reading['attention_factor']:.4f}" if loads else NOT_AVAILABLE),
+        Cell(deviation_text(reading["max_deviation"]) if loads else NOT_AVAILABLE),
+        Cell((NO_LIMIT if usable is None else str(usable)) if loads else NOT_AVAILABLE),
+        _verdict(reading),
+    ]
+    return Row(f"{reading['runtime']} {reading['version']}", cells)
+
+
+def _verdict(reading: Mapping[str, Any]) -> Cell:
     if not reading["loads"]:
-        return "FAILS"
+        return Cell("FAILS", tone=BAD)
     codes = {problem["code"] for problem in reading["problems"]}
-    return "ok" if not codes else "length" if codes <= LENGTH_CODES else "WRONG"
+    if not codes:
+        return Cell("ok", tone=GOOD)
+    return Cell("length") if codes <= LENGTH_CODES else Cell("WRONG", tone=BAD)
 
 
 def deviation_text(deviation: float) -> str:
@@ -62,14 +54,14 @@ def deviation_text(deviation: float) -> str:
     return f"{deviation:.2%}" if deviation < 10 else f"{deviation + 1:.3g}x"
 
 
-def red_lines(readings: Sequence[Mapping[str, Any]]) -> list[Text]:
+def red_lines(readings: Sequence[Mapping[str, Any]]) -> list[Sentence]:
     """Returns one line per red line, with the versions that it holds for."""
     versions: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for reading in readings:
         for problem in reading["problems"]:
             key = (problem["code"], problem["text"])
             versions.setdefault(key, []).append((reading["runtime"], reading["version"]))
-    return [Text(f"{version_names(names)}: {text} [{code}]") for (code, text), names in versions.items()]
+    return [Sentence(f"{version_names(names)}: {text} [{code}]") for (code, text), names in versions.items()]
 
 
 def version_names(names: Sequence[tuple[str, str]]) -> str:

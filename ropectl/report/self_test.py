@@ -5,35 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
+from ropectl.report.sheet import BAD, Cell, Column, Part, Row, Sentence, Sheet, cells, columns
 from ropectl.rope.geometry import describe_rotary_dim
 from ropectl.rope.method import short_spec
 
 _RELATIONS = {"at most": "<=", "more than": ">"}
 
 
-def self_test_parts(record: Mapping[str, Any]) -> list[Text | Table]:
+def self_test_parts(record: Mapping[str, Any]) -> list[Part]:
     """Returns one table of checks per method, where the mean score turns negative, and the bounds of the base."""
     geometry, length = record["geometry"], record["target_length"]
     trained = geometry["original_max_position_embeddings"]
-    parts: list[Text | Table] = [
-        Text(
+    parts: list[Part] = [
+        Sentence(
             f"{record['model']}: {describe_rotary_dim(geometry)}, rope_theta {geometry['rope_theta']:g}, L = {trained}"
         ),
-        Text(f"code {record['function']}"),
-        Text(f"pairs: {record['pairing'] or 'not told'}; positions up to {length}; scores relative to |q||k|A²"),
+        Sentence(f"code {record['function']}"),
+        Sentence(f"pairs: {record['pairing'] or 'not told'}; positions up to {length}; scores relative to |q||k|A²"),
     ]
     for method in dict.fromkeys((check["method"], check["seq_len"]) for check in record["checks"]):
         checks = [check for check in record["checks"] if (check["method"], check["seq_len"]) == method]
         parts.append(_checks_table(_named(*method), checks))
     parts.append(_decay_table(record))
-    parts.extend(Text(line) for line in _base_lines(record))
+    parts.extend(Sentence(line) for line in _base_lines(record))
     failed = sum(not check["passed"] for check in record["checks"])
     total = len(record["checks"])
-    parts.append(Text(f"{failed} of {total} checks failed" if failed else f"all {total} checks passed"))
+    parts.append(Sentence(f"{failed} of {total} checks failed" if failed else f"all {total} checks passed"))
     return parts
 
 
@@ -41,30 +38,19 @@ def _named(method: str, seq_len: int | None) -> str:
     return short_spec(method) + (f", frozen at {seq_len}" if seq_len else "")
 
 
-def _table(title: str) -> Table:
-    return Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="bold")
-
-
-def _checks_table(title: str, checks: list[Mapping[str, Any]]) -> Table:
-    table = _table(title)
-    table.add_column("check", overflow="fold")
-    for column in ("measured", "allowed"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("passed", no_wrap=True)
+def _checks_table(title: str, checks: list[Mapping[str, Any]]) -> Sheet:
+    rows = []
     for check in checks:
         relation = _RELATIONS.get(check["relation"])
         allowed = f"{relation} {check['allowed']:.1e}" if relation else check["relation"]
-        passed = Text("yes") if check["passed"] else Text("NO", style="bold red")
+        passed = Cell("yes") if check["passed"] else Cell("NO", tone=BAD)
         measured = "no number" if check["measured"] is None else f"{check['measured']:.1e}"
-        table.add_row(Text(check["name"]), measured, allowed, passed)
-    return table
+        rows.append(Row(check["name"], [*cells((measured, allowed)), passed]))
+    return Sheet(title, "check", [*columns(("measured", "allowed")), Column("passed", is_text=True)], rows)
 
 
-def _decay_table(record: Mapping[str, Any]) -> Table:
-    table = _table("Mean score at distance m: 1/P sum cos(m inv_freq)")
-    table.add_column("frequencies", overflow="fold")
-    table.add_column("first negative at m =", justify="right", no_wrap=True)
-    table.add_column(f"lowest up to {record['target_length']}", justify="right", no_wrap=True)
+def _decay_table(record: Mapping[str, Any]) -> Sheet:
+    rows = []
     for curve in record["decay"]:
         name = (
             f"rope_theta {curve['rope_theta']:g}"
@@ -72,8 +58,9 @@ def _decay_table(record: Mapping[str, Any]) -> Table:
             else _named(curve["method"], curve["seq_len"])
         )
         first = "never" if curve["first_negative"] is None else str(curve["first_negative"])
-        table.add_row(name, first, f"{min(curve['low']):.4f}")
-    return table
+        rows.append(Row(name, cells((first, f"{min(curve['low']):.4f}"))))
+    heads = columns(("first negative at m =", f"lowest up to {record['target_length']}"))
+    return Sheet("Mean score at distance m: 1/P sum cos(m inv_freq)", "frequencies", heads, rows)
 
 
 def _base_lines(record: Mapping[str, Any]) -> list[str]:

@@ -49,11 +49,13 @@ class Column:
         head: Its heading.
         is_text: Whether it holds words, which are written from the left and may be broken, instead of numbers.
         is_drawing: Whether it holds block characters, which not every format has.
+        word: Characters of a word in it that is not to be broken, if there are any.
     """
 
     head: str
     is_text: bool = False
     is_drawing: bool = False
+    word: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "head", printable(self.head))
@@ -118,11 +120,13 @@ class Sentence:
         text: It.
         tone: As in a cell.
         is_of_drawing: Whether it explains a drawing, which not every format has.
+        is_heading: Whether it says what follows.
     """
 
     text: str
     tone: str = ""
     is_of_drawing: bool = False
+    is_heading: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", printable(self.text))

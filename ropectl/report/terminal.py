@@ -65,7 +65,8 @@ def terminal_lines(parts: Sequence[Part], width: int) -> list[Text]:
         elif isinstance(part, BestLegend):
             lines += _plain(f"{BEST_MARK} {part.text}", width)
         else:
-            lines += _plain(part.text, width, _STYLES[part.tone] + (_BOLD if part.tone else _NO_STYLE))
+            is_bold = part.tone or part.is_heading
+            lines += _plain(part.text, width, _STYLES[part.tone] + (_BOLD if is_bold else _NO_STYLE))
     return lines
 
 
@@ -110,7 +111,7 @@ def _layout(sheet: Sheet, room: int, breaks_heads: bool, gap: int) -> _Layout:
     measured = [_measure(column, below, breaks_heads) for column, below in zip(sheet.columns, entries, strict=True)]
     wanted = [each.whole for each in measured]
     least = [
-        min(want, MIN_TEXT_WIDTH) if column.is_text else want
+        min(want, max(MIN_TEXT_WIDTH, column.word)) if column.is_text else want
         for want, column in zip(wanted, sheet.columns, strict=True)
     ]
     names = max([cell_len(sheet.first), *(cell_len(row.name) for row in sheet.rows)])
@@ -146,11 +147,11 @@ def _table_lines(sheet: Sheet, group: Sequence[int], given: Sequence[int], way: 
 
 def _head_lines(sheet: Sheet, group: Sequence[int], given: Sequence[int], way: _Layout) -> Iterator[Text]:
     """Headings of numbers stand over their digits, and on the rule."""
-    blocks = [[_left(sheet.first, given[0])]]
+    blocks = [[_left(line, given[0]) for line in fold(sheet.first, given[0])]]
     for index, width in zip(group, given[1:], strict=True):
         column, widths = sheet.columns[index], way.measured[index]
         if column.is_text or column.is_drawing:
-            blocks.append([_left(column.head, width)])
+            blocks.append([_left(line, width) for line in fold(column.head, width)])
         else:
             lines = fold(column.head, widths.text)
             blocks.append([_left(" " * (widths.text - cell_len(line)) + line, width) for line in lines])

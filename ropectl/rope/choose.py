@@ -28,8 +28,11 @@ from ropectl.rope.tuning import Tuning
 #: Most methods that are picked.
 MAX_PICKS = 4
 
-#: A divisor counts as 1 up to this.
+#: A divisor counts as 1 up to this, and two as equal whose ratio is no more.
 UNMOVED = 1 + 1e-9
+
+#: Up to this, a divisor of the fastest pair is a small change.
+SLIGHT = 1.05
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ def choose(
     fitting.sort(key=lambda one: (not one.reaches(target_length), one.crowding > UNMOVED, one.shift))
     picks = _short_list(fitting, tuning)
     left = [one for one in fitting if one not in picks]
-    passed += [Passed(one.method.name, _later(one, target_length)) for one in left]
+    passed += [Passed(one.method.name, _later(one, target_length, picks)) for one in left]
     return Choice(tuple(picks), tuple(passed))
 
 
@@ -150,7 +153,10 @@ def _unfit(candidate: Candidate, target_length: int, tuning: Tuning) -> str | No
     if tuning is Tuning.none and not candidate.reaches(target_length):
         return f"computes {candidate.computes} of the {target_length} tokens: past that slow pairs turn further than in training."
     if tuning is not Tuning.full and candidate.crowding > UNMOVED:
-        return f"moves neighbouring tokens {candidate.crowding:.4g} times closer together, which takes long training."
+        closer = f"moves neighbouring tokens {_apart(candidate.crowding, 1.0, 4)[0]} times closer together"
+        if candidate.crowding <= SLIGHT:
+            return f"{closer}: little, but methods that leave them where they are come first."
+        return f"{closer}, which takes long training."
     if tuning is not Tuning.none and candidate.method.depends_on_seq_len:
         return "follows the length, which training takes from it: it would be frozen."
     return None
@@ -165,11 +171,35 @@ def _short_list(fitting: Sequence[Candidate], tuning: Tuning) -> list[Candidate]
     return [*static[: MAX_PICKS - len(last)], *last]
 
 
-def _later(candidate: Candidate, target_length: int) -> str:
-    if not candidate.reaches(target_length):
+def _later(candidate: Candidate, target_length: int, picks: Sequence[Candidate]) -> str:
+    """Why a fitting method is not among those picked."""
+    if not candidate.reaches(target_length) and any(one.reaches(target_length) for one in picks):
         return f"computes {candidate.computes} of the {target_length} tokens; others compute all of them."
     if candidate.method.depends_on_seq_len:
         return "another that follows the length comes before it."
-    return (
-        f"divides the frequencies that carry ordinary text by {candidate.slowing:.3g} on average, more than the others."
-    )
+    is_crowded = candidate.crowding > UNMOVED
+    rivals = [
+        one for one in picks if not one.method.depends_on_seq_len and (one.crowding > UNMOVED) == is_crowded
+    ]  # none of which slows more: that is how they are sorted
+    most = max((one.slowing for one in rivals), default=candidate.slowing)
+    if candidate.slowing <= most * UNMOVED:
+        return f"{slowing_text(candidate)}, as another before it does."
+    own, other = _apart(candidate.slowing, most, 3)
+    return f"divides the frequencies that carry ordinary text by {own} on average, those before it by at most {other}."
+
+
+def slowing_text(candidate: Candidate) -> str:
+    """Returns what a method does to the frequencies that carry ordinary text."""
+    if candidate.slowing <= UNMOVED:
+        return "leaves the frequencies that carry ordinary text as they are"
+    own, _ = _apart(candidate.slowing, 1.0, 3)
+    return f"divides the frequencies that carry ordinary text by {own} on average"
+
+
+def _apart(first: float, second: float, digits: int) -> tuple[str, str]:
+    """Two different numbers with as many digits, from so many up, as tell them apart."""
+    for count in range(digits, 17):
+        texts = f"{first:.{count}g}", f"{second:.{count}g}"
+        if texts[0] != texts[1]:
+            return texts
+    return texts

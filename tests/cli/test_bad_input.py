@@ -59,6 +59,13 @@ CASES = [
     (["inspect", "missing.gguf"], ["no GGUF file", "missing.gguf"]),
     (["patch", "--gguf-patch", "missing.gguf", "-m", "pi", "--factor", "2"], ["no GGUF file", "missing.gguf"]),
     (["methods", "yrn"], ["yrn", "yarn"]),
+    (["methods", "yarn:factor=4"], ["yarn:factor=4", "ropectl methods yarn"]),
+    (["methods", "--choose", "builtin:tiny", "--target-length", "600m"], ["629145600", "512", "1e+06"]),
+    (["methods", "--choose", "--target-length", "1k,2k"], ["--target-length '1k,2k'", "--target-length 8k"]),
+    (["inspect", "-m", "dynamic-yarn", "--seq-len", "600m"], ["factor", "1228800", "at most"]),
+    (["inspect", "-m", "pi:factor=2", "--seq-len", "1k..2k"], ["--seq-len '1k..2k'", "--seq-len 8k"]),
+    (["inspect", "-m", "yarn:factor=abc"], ["factor = abc", "it is not a number"]),
+    (["eval-tasks", "--task", "multi-key:distractors=abc"], ["distractors = abc", "it is not a whole number"]),
 ]
 
 
@@ -72,6 +79,7 @@ def test_one_message(
     assert err.startswith("Error: ") and err.count("Error") == 1 and "Traceback" not in err
     assert all(word in err for word in words), err
     assert len(err.strip().splitlines()) <= 3
+    assert "2048,4096" not in err or "--length" in arguments, "a list is no example where one length is wanted"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -176,3 +176,34 @@ def test_for_people(width: str) -> None:
     prose, _, commands = done.stdout.partition("# tune.yaml")
     assert "…" not in done.stdout and "\x1b" not in done.stdout and max(map(len, prose.splitlines())) <= int(width)
     assert "Test these" in prose and "Passed over" in prose and "--finetune tune.yaml" in commands
+
+
+def test_reasons_are_true_of_the_numbers(ropectl: Run) -> None:
+    """One token past L, and a single pair, which every method but pi leaves alone: differences as small as they come."""
+    small = chosen(ropectl, "--target-length", "513", "builtin:tiny")
+    reasons = {passed["name"]: passed["reason"] for passed in small["passed"]}
+    assert "1.002 times closer" in reasons["pi"] and "long training" not in reasons["pi"]
+    own, others = (float(word.rstrip(".")) for word in reasons["ntk-by-parts"].split() if word[0].isdigit())
+    assert own > others > 1
+    assert all(
+        "by 1 on average" not in text
+        for text in [*reasons.values(), *(reason for pick in small["picks"] for reason in pick["reasons"])]
+    )
+    numbers = "rotary_dim=2,rope_theta=10000,original_max_position_embeddings=4096"
+    single = chosen(ropectl, "--target-length", "8k", "--geometry", numbers)
+    for name, text in {passed["name"]: passed["reason"] for passed in single["passed"]}.items():
+        assert "more than the others" not in text and "by 1 on" not in text
+        assert name != "yarn" or "as they are, as another" in text
+    assert any(
+        "leaves the frequencies that carry ordinary text as they are" in text for text in single["picks"][0]["reasons"]
+    )
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "bell\x07"])
+def test_commands_that_cannot_be_copied_are_not_printed(ropectl: Run, tmp_path: Path, name: str) -> None:
+    model = folder(tmp_path / name)
+    code, out, err = ropectl("methods", "--choose", "--target-length", "8k", model)
+    assert (code, err) == (0, "")
+    assert "ropectl compare-methods" not in out and "No commands to copy" in out
+    record = chosen(ropectl, "--target-length", "8k", model)
+    assert model in shlex.split(record["commands"][0]["command"]), "there the name is whole"

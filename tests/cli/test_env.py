@@ -102,4 +102,30 @@ def test_the_home_s_owner_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _cells(part: Any) -> list[Any]:
-    return [cell for column in part.columns for cell in column.cells]
+    return [cell.text for row in part.rows for cell in row.cells]
+
+
+@pytest.mark.parametrize(
+    "error", ["ImportError('libcudart.so.12 is missing')", "RuntimeError('libcudart.so.12 is missing')"]
+)
+@pytest.mark.parametrize("command", ["eval-perplexity", "inspect --self-test"])
+def test_a_torch_that_does_not_import_is_named(tmp_path: Path, error: str, command: str) -> None:
+    """transformers says of it that it could not import a module of its own."""
+    (tmp_path / "torch.py").write_text(f"raise {error}")
+    root = Path(__file__).parent.parent.parent
+    done = subprocess.run(
+        [sys.executable, "-m", "ropectl", *command.split()],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{tmp_path}"},
+    )
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith(
+        f"Error: torch does not import: {error.partition('(')[0]}: libcudart.so.12 is missing\n"
+    )
+
+
+def test_a_long_failure_is_shortened(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('x' * 500)")
+    record, _ = in_a_process(tmp_path)
+    assert record["imports"]["torch"] == "ImportError: " + "x" * 80

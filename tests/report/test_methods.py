@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
-from rich.console import Console
 
 from ropectl.report.methods import method_page, methods_list
+from ropectl.report.sheet import Part
+from ropectl.report.terminal import terminal_lines
 from ropectl.rope.catalog import describe_method
 from ropectl.rope.registry import all_methods
 from ropectl.runtimes.reference import reference_readings
 
 NAMES = list(all_methods())
 WIDTHS = [60, 80, 120]
+NARROW = [30, 40, 50]
 
 
-def shown(parts: list[object], width: int) -> str:
-    text = io.StringIO()
-    console = Console(file=text, width=width, highlight=False)
-    for part in parts:
-        console.print(part)
-    return text.getvalue()
+def shown(parts: list[Part], width: int) -> str:
+    return "\n".join(line.plain for line in terminal_lines(parts, width))
 
 
 def words(text: str) -> list[str]:
@@ -49,7 +45,22 @@ def test_list_keeps_every_word(width: int) -> None:
     entries = [describe_method(kind) for kind in all_methods().values()]
     text = shown(list(methods_list(entries)), width)
     assert "…" not in text and max(map(len, text.splitlines())) <= width
-    found = set(text.replace("*", " ").split())
+    found = set(text.replace("*", " ").replace(",", " ").split())
     for entry in entries:
         assert entry["name"] in found and {parameter["name"] for parameter in entry["parameters"]} <= found
         assert set(words(entry["title"])) | set(words(entry["native"])) <= found
+
+
+@pytest.mark.parametrize("width", NARROW)
+@pytest.mark.parametrize("name", NAMES)
+def test_narrow_pages_lose_no_letter(name: str, width: int) -> None:
+    """Words may break there, and tables go on below; every letter and every digit is still there."""
+    kind = all_methods()[name]
+    entry = {**describe_method(kind), "readings": reference_readings(kind)}
+    for page in (shown(method_page(entry), width), shown(methods_list([entry]), width)):
+        assert "…" not in page and max(map(len, page.splitlines())) <= width
+    letters = "".join(page.split())
+    assert name in letters and all(one["name"] in letters for one in entry["parameters"])
+    found = set(shown(method_page(entry), width).split())
+    for pair in (entry["profile"] or {"pairs": []})["pairs"]:
+        assert {f"{pair['divisor']:.3f}", f"{pair['turns']:.2f}", f"{pair['wavelength']:.1f}"} <= found

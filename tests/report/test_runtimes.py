@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from ropectl.report.runtimes import deviation_text, runtime_parts
+from ropectl.report.terminal import terminal_lines
 from ropectl.rope.registry import parse_method
 from ropectl.runtimes import patch_facts, read_all
 from tests.runtimes.cases import GEOMETRY, LISTS, LLAMA3, YARN, base_config, facts, scaled, v5_only
 
 
 def rendered(meant: Any) -> str:
-    console = Console(width=80, file=io.StringIO(), highlight=False)
-    for part in runtime_parts([reading.to_json() for reading in read_all(meant)]):
-        console.print(part)
-    return console.file.getvalue()  # type: ignore[attr-defined]
+    parts = runtime_parts([reading.to_json() for reading in read_all(meant)])
+    return "\n".join(line.plain for line in terminal_lines(parts, 80))
 
 
 LONGROPE = "longrope:long_factor=" + ":".join(map(str, LISTS["long_factor"]))

@@ -126,7 +126,7 @@ def compare_methods(
         given |= {"model": models[0], "others": models[1:] or None}
     from ropectl.evaluate.config import CompareConfig
 
-    settings = options.resolve_config(CompareConfig, config, given)
+    settings = options.resolve_config(CompareConfig, config, given, compare_methods)
 
     from ropectl.cli import output
 

@@ -22,4 +22,4 @@ def env(format: options.OutputFormat = options.Format.human) -> None:
     if format is options.Format.json:
         output.print_json(record)
     else:
-        output.print_human(*environment_parts(record))
+        output.print_parts(environment_parts(record))

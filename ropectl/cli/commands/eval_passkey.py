@@ -94,7 +94,7 @@ def eval_passkey(
     given = locals()  # the options are the settings, under the same names
     from ropectl.evaluate.config import PasskeyConfig
 
-    settings = options.resolve_config(PasskeyConfig, config, given)
+    settings = options.resolve_config(PasskeyConfig, config, given, eval_passkey)
 
     from ropectl.cli import output
     from ropectl.cli.gates import gate_failed

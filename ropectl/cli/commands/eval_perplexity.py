@@ -112,7 +112,7 @@ def eval_perplexity(
     given = locals()  # the options are the settings, under the same names
     from ropectl.evaluate.config import PerplexityConfig
 
-    settings = options.resolve_config(PerplexityConfig, config, given)
+    settings = options.resolve_config(PerplexityConfig, config, given, eval_perplexity)
 
     from ropectl.evaluate.presets import apply_preset
 

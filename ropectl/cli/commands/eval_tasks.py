@@ -110,7 +110,7 @@ def eval_tasks(
     from ropectl.errors import ConfigError
     from ropectl.evaluate.tasks_config import TasksConfig
 
-    settings = options.resolve_config(TasksConfig, config, given)
+    settings = options.resolve_config(TasksConfig, config, given, eval_tasks)
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
         return

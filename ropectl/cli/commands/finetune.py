@@ -73,7 +73,7 @@ def finetune(
             _DATA,
             "First token of a document: auto (default: as the tokenizer does), always, available or never.",
             metavar="WHEN",
-            offer=completion.names_in("ropectl.data.tokens", "BOS_POLICIES"),
+            offer=completion.names_in("ropectl.hf.run_names", "BOS_POLICIES"),
         ),
     ] = None,
     strategy: Annotated[
@@ -153,7 +153,7 @@ def finetune(
             _ENGINE,
             "Weights while training: auto (default), float32 or bfloat16.",
             metavar="TYPE",
-            offer=completion.names_in("ropectl.hf.loading", "DTYPES"),
+            offer=completion.names_in("ropectl.hf.run_names", "DTYPES"),
         ),
     ] = None,
     device: Annotated[
@@ -219,7 +219,7 @@ def finetune(
             _OUTPUT,
             "Type of the written weights (default: the source's).",
             metavar="TYPE",
-            offer=completion.names_in("ropectl.hf.loading", "DTYPES"),
+            offer=completion.names_in("ropectl.hf.run_names", "DTYPES"),
         ),
     ] = None,
     save_every: Annotated[str | None, _option(_OUTPUT, "Steps between saved states (default 50).", metavar="N")] = None,
@@ -261,7 +261,7 @@ def finetune(
     given = locals()  # the options are the settings, under the same names
     from ropectl.train.settings import FinetuneSettings
 
-    settings = options.resolve_config(FinetuneSettings, config, given)
+    settings = options.resolve_config(FinetuneSettings, config, given, finetune)
 
     from ropectl.cli import output
 

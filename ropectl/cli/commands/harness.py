@@ -68,7 +68,7 @@ def harness(
     from ropectl.errors import ConfigError
     from ropectl.evaluate.harness import HarnessConfig, harness_script, run_harness
 
-    settings = options.resolve_config(HarnessConfig, config, given)
+    settings = options.resolve_config(HarnessConfig, config, given, harness)
 
     from ropectl.cli import output
 

@@ -78,7 +78,7 @@ def inspect(
         )
     if plot is not None:
         check_figure(plot)
-    length = parse_length(seq_len) if seq_len else None
+    length = parse_length(seq_len, "--seq-len") if seq_len else None
     subject = Inspected.of(options.resolve_config(ModelConfig, None, given), geometry)
     chosen = subject.methods(methods or [], every=plot is not None and not self_test)
     if self_test:
@@ -95,4 +95,7 @@ def inspect(
     if format is options.Format.json:
         output.print_json(records[0] if len(records) == 1 else records)
     else:
-        output.print_human(*(part for record in records for part in inspection_parts(record)))
+        for number, record in enumerate(records):
+            if number:
+                print()
+            output.print_parts(inspection_parts(record))

@@ -80,7 +80,7 @@ def methods(
             return
         from ropectl.report.choice import choice_lines, choice_parts
 
-        output.print_human(*choice_parts(record))
+        output.print_parts(choice_parts(record))
         output.print_lines(choice_lines(record))
         return
     _check_unused(given)
@@ -90,20 +90,24 @@ def methods(
 def _explain(name: str | None, as_json: bool) -> None:
     """One method in full, or a list of all."""
     from ropectl.cli import output
+    from ropectl.errors import ConfigError
     from ropectl.report.methods import method_page, methods_list
     from ropectl.rope.catalog import describe_method
     from ropectl.rope.registry import all_methods, find_method
     from ropectl.runtimes.reference import reference_readings
 
     if name is None and not as_json:
-        output.print_human(*methods_list([describe_method(kind) for kind in all_methods().values()]))
+        output.print_parts(methods_list([describe_method(kind) for kind in all_methods().values()]))
         return
+    bare, colon, _ = (name or "").partition(":")
+    if colon and bare in all_methods():
+        raise ConfigError(f"{name} sets parameters; what is explained is the method.", f"Type: ropectl methods {bare}")
     kinds = [find_method(name)] if name else list(all_methods().values())
     entries = [{**describe_method(kind), "readings": reference_readings(kind)} for kind in kinds]
     if as_json:
         output.print_json(entries)
     else:
-        output.print_human(*method_page(entries[0]))
+        output.print_parts(method_page(entries[0]))
 
 
 def _choice(given: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +119,7 @@ def _choice(given: dict[str, Any]) -> dict[str, Any]:
 
     if given["target_length"] is None:
         raise ConfigError("--choose needs the length that is wanted.", "Type for example: --target-length 32k")
-    if given["model"] in all_methods():
+    if (given["model"] or "").partition(":")[0] in all_methods():
         raise ConfigError(
             f"{given['model']} is a method; --choose takes a model.", "Leave it out for builtin:tiny, or name a folder."
         )
@@ -124,7 +128,7 @@ def _choice(given: dict[str, Any]) -> dict[str, Any]:
         raise ConfigError(
             "--geometry says all numbers itself: it goes neither with a model nor with --original-length or --layers."
         )
-    target = parse_length(given["target_length"], "target-length")
+    target = parse_length(given["target_length"], "--target-length")
     settings = options.resolve_config(ModelConfig, None, {**given, "target_length": None})
     return Chooser.of(settings, numbers, target, given["tuning"], given["runtime"]).record()
 

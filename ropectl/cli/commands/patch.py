@@ -45,7 +45,7 @@ def patch(
             metavar="TYPE",
             help="Type of weights that are rewritten: GGUF, merged (default auto: the source's).",
             rich_help_panel=_OUTPUT,
-            autocompletion=completion.names_in("ropectl.hf.loading", "DTYPES"),
+            autocompletion=completion.names_in("ropectl.hf.run_names", "DTYPES"),
         ),
     ] = None,
     verify_logits: Annotated[
@@ -79,7 +79,7 @@ def patch(
     given = locals()  # the options are the settings, under the same names
     from ropectl.checkpoint.settings import PatchSettings
 
-    settings = options.resolve_config(PatchSettings, config, given)
+    settings = options.resolve_config(PatchSettings, config, given, patch)
 
     from ropectl.cli import output
     from ropectl.cli.progress import CopyReporter
@@ -96,5 +96,5 @@ def patch(
     if format is options.Format.json:
         output.print_json(record)
     else:
-        output.print_human(*patch_parts(record))
+        output.print_parts(patch_parts(record))
         output.print_lines(step_lines(record))

@@ -77,7 +77,7 @@ def verify_runtime(
     if format is options.Format.json:
         output.print_json(record)
     else:
-        output.print_human(*runtime_check_parts(record))
+        output.print_parts(runtime_check_parts(record))
     if out is not None:
         write_json(out, record)
         output.note(f"Record: {out}")

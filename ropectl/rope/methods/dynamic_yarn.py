@@ -46,7 +46,7 @@ class DynamicYarn(ScalingMethod):
         return self
 
     def _yarn(self, factor: float) -> Yarn:
-        return Yarn(factor=factor, **self.model_dump())
+        return Yarn.create({"factor": factor, **self.model_dump()})
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
         factor = max(1.0, (seq_len or 0) / geometry.original_max_position_embeddings)

@@ -1,0 +1,47 @@
+"""Narrow terminals: what a table has no room for stands below it, and no digit is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+
+#: What is printed as one piece at 120 columns and holds a digit, dates and names of files aside.
+NUMBER = re.compile(r"(?<![^\s])[-<>]?\d[\d.,e+-]*%?x?(?![^\s])")
+SHOWN = [
+    ("inspect", "-m", "yarn", "--factor", "4"),
+    ("inspect", "-m", "pi", "-m", "ntk", "--factor", "4"),
+    ("inspect", "--self-test", "-m", "yarn", "--factor", "4"),
+    ("patch", "-m", "yarn", "--factor", "4", "--dry-run", "-o", "out"),
+    ("methods",),
+    ("methods", "llama3"),
+    ("methods", "--choose", "--target-length", "2k"),
+]
+
+
+@pytest.mark.parametrize("columns", [30, 40, 60])
+@pytest.mark.parametrize("arguments", SHOWN, ids=" ".join)
+def test_no_number_is_cut(
+    ropectl: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, err = ropectl(*arguments)
+    assert code == 0, err
+    wide = set(NUMBER.findall(out))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    code, out, err = ropectl(*arguments)
+    assert code == 0 and "…" not in out
+    assert wide - set(NUMBER.findall(out)) == set()
+    if arguments[0] == "inspect":  # the others print commands, which are never wrapped
+        assert max(map(len, out.splitlines())) <= columns
+
+
+def test_parameters_keep_their_names(ropectl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    code, out, _ = ropectl("methods")
+    assert code == 0 and {"attention_factor,", "high_freq_factor", "low_freq_factor,", "mscale_all_dim,"} <= set(
+        out.split()
+    )
