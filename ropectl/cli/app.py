@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -147,10 +148,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (closed by the caller: >&-)
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
+    run = partial(app, prog_name="ropectl")  # however it was started: completion goes by the name
     try:
         if os.environ.get(completion.REQUEST) == "complete_bash":
-            completion.run(app)
-        app()
+            completion.run(run)
+        run()
     except _Interrupted as interruption:
         goes_on = " The same command goes on from what is finished." if _CONTINUED & set(sys.argv[1:2]) else ""
         print(f"Interrupted. Nothing half written is left.{goes_on}", file=sys.stderr)

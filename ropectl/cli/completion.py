@@ -148,7 +148,7 @@ def run(app: Callable[[], None]) -> None:
     """Answers a request of bash: Typer's answer for the words as they were typed, without what bash has already.
 
     Args:
-        app: The Typer application.
+        app: What runs the Typer application.
     """
     words, current = joined(os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"]))
     os.environ["COMP_WORDS"], os.environ["COMP_CWORD"] = "\n".join(words), str(current)
