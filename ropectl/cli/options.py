@@ -278,6 +278,7 @@ def resolve_config(
     from ropectl.settings import make_config
 
     flags = {name: value for name, value in given.items() if name in kind.model_fields and value is not None}
+    assert file is None or command is not None, "whose options a file may name"
     settings = {**(read_settings(kind, file, command) if file and command else {}), **flags}
     if flags.keys() & _WAYS_TO_SAY_A_FACTOR:  # a flag overrides the file's other ways to say the same thing
         for name in _WAYS_TO_SAY_A_FACTOR - flags.keys():

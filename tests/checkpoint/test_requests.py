@@ -174,7 +174,7 @@ def test_people_see_a_table(checkpoint: Checkpoint, ropectl: Run, tmp_path: Path
         (["-m", "yarm", "-o", "x"], "no scaling method"),
         (["-m", "yarn", "-o", "x"], "needs factor"),
         (["-m", "yarn", "--factor", "0.5", "-o", "x"], "factor = 0.5"),
-        (["-m", "yarn", "--factor", "nan", "-o", "x"], "factor = nan"),
+        (["-m", "yarn", "--factor", "nan", "-o", "x"], "factor = 'nan'"),
         (["-m", "yarn", "--factor", "4"], "needs a place to write to"),
         (["--factor", "4", "-o", "x"], "need a method"),
         (["--compose", "-o", "x"], "need a method"),

@@ -161,7 +161,7 @@ def test_interrupted_at_the_very_start(command: str, continues: bool) -> None:
     """Nothing is promised that may not be there."""
     code = (
         f"import sys; sys.argv = ['ropectl', {command!r}]\nimport ropectl.cli.app as a\n"
-        "def stop(): raise a._Interrupted(2)\na.app = stop\na.main()"
+        "def stop(**options): raise a._Interrupted(2)\na.app = stop\na.main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 130 and "saved states" not in done.stderr
