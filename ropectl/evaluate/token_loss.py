@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ropectl.errors import MeasurementError
+from ropectl.hf.allocator import map_large_blocks
 from ropectl.hf.cache import cache_name
 from ropectl.hf.roomy_cache import make_room
 
@@ -54,6 +55,7 @@ class Scorer:
         """
         from ropectl.evaluate.pieces import Pieces  # which knows losses by this module
 
+        map_large_blocks()  # else the logits of each chunk leave a hole of their size behind
         reads_hidden = head_is_last(model)
         if prefill_chunk is None and reads_hidden:
             return cls(model, None, reads_hidden)

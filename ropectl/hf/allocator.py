@@ -1,9 +1,9 @@
 """Memory of large tensors on the CPU, given back when they are let go of.
 
 Against a growing cache every piece makes tensors a little larger than the piece before: attention repeats the keys and
-values of each group of heads, and casts its mask. glibc takes blocks below a limit from its heap, and raises that limit,
-up to 32 MiB, each time a larger block is freed. The holes that freed tensors leave there cannot hold the next ones, and
-stay with the process; ``scripts/bench/compare.py`` measures how much that is. Above a fixed limit, every block is a mapping
+values of each group of heads, and casts its mask. Losses are computed from chunks of logits of nearly 32 MiB, each with a
+small result that stays. glibc takes blocks below a limit from its heap, and raises that limit, up to 32 MiB, each time a
+larger block is freed. The holes that freed tensors leave there cannot hold the next ones, and stay with the process; ``scripts/bench/compare.py`` measures how much that is. Above a fixed limit, every block is a mapping
 of its own and is gone when it is freed.
 """
 

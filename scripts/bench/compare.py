@@ -32,6 +32,7 @@ from ropectl.hf.geometry import describe_rope
 from ropectl.rope.registry import parse_method
 
 TRAINED, CHUNK = 512, 512
+PARTS = ("time", "whole", "whole in the heap", "chunks", "heap", "concatenated")
 
 
 def make_model(length: int = TRAINED) -> LlamaForCausalLM:
@@ -120,20 +121,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--length", type=int, default=16_384)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--part", choices=["time", "whole", "chunks", "heap", "concatenated"], help=argparse.SUPPRESS)
+    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.part:
         if arguments.part == "concatenated":  # as transformers itself grows a cache
             token_loss.make_room = lambda cache, length: None
-        if arguments.part == "heap":  # large blocks as the C library places them
-            roomy_cache.map_large_blocks = lambda: False
-        chunk = None if arguments.part == "whole" else CHUNK
+        if arguments.part in ("heap", "whole in the heap", "concatenated"):  # large blocks as the C library places them
+            roomy_cache.map_large_blocks = token_loss.map_large_blocks = lambda: False
+        chunk = None if arguments.part.startswith("whole") else CHUNK
         found = time_share() if arguments.part == "time" else peak_memory(arguments.length, chunk)
         print(json.dumps(found))
         return
     results = {}
-    for part in ("time", "whole", "chunks", "heap", "concatenated"):
+    for part in PARTS:
         command = [
             sys.executable,
             __file__,
@@ -150,10 +151,12 @@ def main() -> None:
     share = results["time"]["inside"] / results["time"]["total"]
     print(f"time: {share:.1%} of {results['time']['total']:.1f} s inside forward passes")
     whole = results["whole"]
-    print(
-        f"memory, {arguments.length} tokens in one pass: {whole['above_weights']:.0f} MiB above the weights "
-        f"({whole['seconds']:.0f} s)"
-    )
+    for part in ("whole", "whole in the heap"):
+        found = results[part]
+        print(
+            f"memory, {arguments.length} tokens in one pass{part.removeprefix('whole')}: {found['above_weights']:.0f} MiB above "
+            f"the weights ({found['seconds']:.0f} s)"
+        )
     ways = (
         ("chunks", "as ropectl runs them"),
         ("heap", "large blocks in the heap"),
