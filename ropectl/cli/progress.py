@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ropectl.cli.output import is_main_process, say, stderr_console
 
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
-class ProgressReporter:
-    """Shows how far a measurement is: a bar with rate and remaining time, or a line per cell in a log.
+Reporter = TypeVar("Reporter", bound="BarReporter")
 
-    Silent off the main process.
+
+class BarReporter:
+    """A bar on a terminal, notes above it; silent off the main process.
+
+    Args:
+        columns: What the bar shows.
     """
 
-    def __init__(self) -> None:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    def __init__(self, *columns: ProgressColumn) -> None:
+        from rich.progress import Progress
 
         self._console = stderr_console()
         self._speaks = is_main_process()
         self._live = self._console.is_terminal and self._speaks
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-        )
         self._progress = Progress(*columns, console=self._console, transient=True, disable=not self._live)
         self._task: Any = None
-        self._method = ""
-        self._cost_per_token = 1.0
-        self._started, self._tokens = 0.0, 0
 
-    def __enter__(self) -> ProgressReporter:
+    def __enter__(self: Reporter) -> Reporter:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -43,6 +39,24 @@ class ProgressReporter:
         """Prints a note above the bar."""
         if self._speaks:
             say(self._console, f"note: {text}")
+
+
+class ProgressReporter(BarReporter):
+    """Shows how far a measurement is: a bar with rate and remaining time, or a line per cell in a log."""
+
+    def __init__(self) -> None:
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        super().__init__(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+        )
+        self._method = ""
+        self._cost_per_token = 1.0
+        self._started, self._tokens = 0.0, 0
 
     def start(self, total: float) -> None:
         """Sets how much is to come."""
@@ -68,32 +82,19 @@ class ProgressReporter:
         self._progress.update(self._task, advance=tokens * self._cost_per_token, rate=f"{rate:,.0f} tokens/s")
 
 
-class CopyReporter:
+class CopyReporter(BarReporter):
     """Shows how far files are: a bar with rate and remaining time where bytes are counted, else a spinner."""
 
     def __init__(self) -> None:
-        from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TransferSpeedColumn
+        from rich.progress import BarColumn, DownloadColumn, SpinnerColumn, TextColumn, TransferSpeedColumn
 
-        self._console = stderr_console()
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=20), DownloadColumn())
-        self._progress = Progress(
-            *columns,
+        super().__init__(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            DownloadColumn(),
             TransferSpeedColumn(),
-            console=self._console,
-            transient=True,
-            disable=not self._console.is_terminal,
         )
-        self._task: Any = None
-
-    def __enter__(self) -> CopyReporter:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._progress.stop()
-
-    def note(self, text: str) -> None:
-        """Prints a note above the bar."""
-        say(self._console, f"note: {text}")
 
     def start(self, what: str, num_bytes: int) -> None:
         """Begins a part; 0 bytes where they are not known."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ropectl.cli.output import is_main_process, say, stderr_console
-from ropectl.cli.progress import ProgressReporter
+from ropectl.cli.output import say
+from ropectl.cli.progress import BarReporter, ProgressReporter
 
 #: In a log, a line at most every so many seconds.
 LOG_EVERY = 10.0
@@ -25,37 +25,21 @@ class ComparisonReporter(ProgressReporter):
             yield reporter
 
 
-class TrainingReporter:
+class TrainingReporter(BarReporter):
     """Tells a person how training goes; silent off the main process."""
 
     def __init__(self) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
-        self._console = stderr_console()
-        self._speaks = is_main_process()
-        self._live = self._console.is_terminal and self._speaks
-        columns = (
+        super().__init__(
             TextColumn("{task.description}"),
             BarColumn(bar_width=16),
             TextColumn("{task.fields[state]}"),
             TimeRemainingColumn(),
         )
-        self._progress = Progress(*columns, console=self._console, transient=True, disable=not self._live)
-        self._task: Any = None
         self._phase: Any = None
         self._last_line = 0.0
         self._steps = 0
-
-    def __enter__(self) -> TrainingReporter:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._progress.stop()
-
-    def note(self, text: str) -> None:
-        """Prints a note above the bar."""
-        if self._speaks:
-            say(self._console, f"note: {text}")
 
     def phase(self, what: str, total: int = 0) -> None:
         """Begins a part that is no step."""

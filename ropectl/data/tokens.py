@@ -67,12 +67,6 @@ class TokenizedDocument:
     input_ids: list[int]
     byte_count: ByteCount | None = field(default=None, compare=False, repr=False)
 
-    def window_to_end(self, length: int, bos_token_id: int | None) -> list[int]:
-        """Returns the last tokens, ``length`` of them with the beginning-of-sequence token put first again."""
-        if bos_token_id is None or length == len(self.input_ids):
-            return self.input_ids[-length:]
-        return [bos_token_id, *self.input_ids[len(self.input_ids) - length + 1 :]]
-
 
 @dataclass(frozen=True)
 class DocumentSet:

@@ -9,6 +9,7 @@ import pytest
 from ropectl.data.documents import Document
 from ropectl.data.tokens import bos_token, select_documents
 from ropectl.errors import ConfigError, DataError
+from ropectl.evaluate.protocols.protocol import Window
 
 
 def texts(*lengths: int) -> list[Document]:
@@ -55,9 +56,9 @@ def test_bos_counts_as_a_token_and_stands_once() -> None:
     chosen = select_documents(texts(100), Characters(), 1, [100, 50], limit=3)
     ids = chosen.documents[0].input_ids
     assert len(ids) == 100 and ids[0] == 1 and ids.count(1) == 1
-    tail = chosen.documents[0].window_to_end(50, 1)
+    tail = Window(0, 51, 100, 10).input_ids(chosen)
     assert len(tail) == 50 and tail[0] == 1 and tail.count(1) == 1 and tail[1:] == ids[-49:]
-    assert chosen.documents[0].window_to_end(100, 1) == ids
+    assert Window(0, 0, 100, 10).input_ids(chosen) == ids
 
 
 @pytest.mark.parametrize("characters", [10, 5000, 30_000])
