@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from ropectl.evaluate.passkey_api import evaluate_passkey
     from ropectl.evaluate.perplexity_api import evaluate_perplexity
     from ropectl.evaluate.tasks_api import evaluate_tasks
-    from ropectl.hf.patch import apply_rope
+    from ropectl.hf.model.patch import apply_rope
     from ropectl.rope.registry import parse_method
     from ropectl.train.api import finetune
 
 _PLACES = {
-    "apply_rope": "ropectl.hf.patch",
+    "apply_rope": "ropectl.hf.model.patch",
     "compare_methods": "ropectl.compare.run",
     "evaluate_passkey": "ropectl.evaluate.passkey_api",
     "evaluate_perplexity": "ropectl.evaluate.perplexity_api",

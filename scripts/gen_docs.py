@@ -21,7 +21,7 @@ from docs_cli import cli_page
 from docs_methods import methods_page
 
 from ropectl.hf.census import census
-from ropectl.hf.geometry import describe_rope
+from ropectl.hf.config.geometry import describe_rope
 from ropectl.report.figures.catalog import drawings_of
 from ropectl.report.figures.output import write_figures
 from ropectl.report.runtimes import runtime_parts

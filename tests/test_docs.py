@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ropectl.builtin import TINY_MODEL_DIR
-from tests.hf.loadable_gguf import write_loadable
+from tests.gguf.loadable_gguf import write_loadable
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

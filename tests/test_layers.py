@@ -70,7 +70,7 @@ def test_imports_only_downwards(path: Path) -> None:
         "import ropectl.tasks.registry as r; r.all_tasks(); import ropectl.tasks.catalog, ropectl.report.tasks",
         "import ropectl.report.choice, ropectl.report.environment, ropectl.environment, ropectl.cli.choosing",
         "import ropectl.cli.app",
-        "import ropectl.hf.geometry",
+        "import ropectl.hf.config.geometry",
     ],
 )
 def test_imports_no_torch(code: str) -> None:

@@ -18,9 +18,9 @@ from ropectl.checkpoint.record import CARD, describe_files, patch_record, write_
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.checkpoint.staging import prepare_place, staged
 from ropectl.errors import ConfigError
-from ropectl.hf.loading import LoadOptions
-from ropectl.hf.sidecar import SIDECAR
-from ropectl.hf.source import ModelSource, read_config, read_object
+from ropectl.hf.config.sidecar import SIDECAR
+from ropectl.hf.config.source import ModelSource, read_config, read_object
+from ropectl.hf.model.loading import LoadOptions
 from ropectl.runs import write_json
 
 TOKENIZER_CONFIG = "tokenizer_config.json"

@@ -7,11 +7,11 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from ropectl.checkpoint.gguf_patch import patch_gguf, plan_gguf
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
-from ropectl.hf.gguf_patch import patch_gguf, plan_gguf
-from ropectl.hf.source import ModelSource, read_config
+from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import check_writable, command_line, package_versions
 from ropectl.runtimes import NextStep

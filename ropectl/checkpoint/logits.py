@@ -12,7 +12,7 @@ from typing import Any
 
 from ropectl.checkpoint.plan import PatchPlan
 from ropectl.errors import PatchError
-from ropectl.hf.loading import LoadOptions, load_model
+from ropectl.hf.model.loading import LoadOptions, load_model
 
 #: Tokens compared; their positions are spread from the first to the last of the target.
 NUM_POSITIONS = 64
@@ -56,9 +56,9 @@ def compare_logits(folder: Path, plan: PatchPlan, options: LoadOptions) -> dict[
     import torch
     from safetensors.torch import load_file
 
-    from ropectl.hf.loading import resolve_device
-    from ropectl.hf.model_class import loader
-    from ropectl.hf.patch import apply_rope
+    from ropectl.hf.model.loading import resolve_device
+    from ropectl.hf.model.model_class import loader
+    from ropectl.hf.model.patch import apply_rope
 
     dtype = checkpoint_dtype(plan.source.config) if options.dtype == "auto" else options.dtype
     model = load_model(plan.source, LoadOptions(**{**vars(options), "dtype": dtype}))

@@ -11,8 +11,8 @@ from ropectl.checkpoint.files import PICKLE_SUFFIXES, FileList, check_weights, l
 from ropectl.checkpoint.hub import download
 from ropectl.checkpoint.logits import checkpoint_dtype
 from ropectl.errors import RopectlError
-from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer
-from ropectl.hf.source import ModelSource
+from ropectl.hf.config.source import ModelSource
+from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
 
 #: What an adapter may bring in place of its base's.
 _TOKENIZER_FILES = (

@@ -8,12 +8,12 @@ from typing import Any
 
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
-from ropectl.hf.config_writer import patched_config
-from ropectl.hf.family_patch import family_patch
-from ropectl.hf.geometry import window_note
-from ropectl.hf.policy import Policy, choose_method, resolve_factor
-from ropectl.hf.sidecar import Sidecar, frozen_method
-from ropectl.hf.source import ModelSource
+from ropectl.hf.config.family_patch import family_patch
+from ropectl.hf.config.geometry import window_note
+from ropectl.hf.config.policy import Policy, choose_method, resolve_factor
+from ropectl.hf.config.sidecar import Sidecar, frozen_method
+from ropectl.hf.config.source import ModelSource
+from ropectl.hf.config.writer import patched_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import RopeConfigPatch, ScalingMethod
 from ropectl.rope.notes import method_notes

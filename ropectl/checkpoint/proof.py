@@ -9,10 +9,10 @@ from typing import Any
 
 from ropectl.checkpoint.plan import PatchPlan
 from ropectl.errors import PatchError
-from ropectl.hf.config_writer import REPLACED_KEYS
-from ropectl.hf.dialects import text_section
-from ropectl.hf.families import family_of, named
-from ropectl.hf.geometry import describe_rope
+from ropectl.hf.config.dialects import text_section
+from ropectl.hf.config.families import family_of, named
+from ropectl.hf.config.geometry import describe_rope
+from ropectl.hf.config.writer import REPLACED_KEYS
 
 
 def prove_checkpoint(folder: Path, plan: PatchPlan, trust_remote_code: bool = False) -> dict[str, Any]:
@@ -51,8 +51,8 @@ def _compare_tables(folder: Path, plan: PatchPlan, trust_remote_code: bool) -> d
     import torch
     import transformers
 
-    from ropectl.hf.model_class import stock_class
-    from ropectl.hf.patch import verify_rope
+    from ropectl.hf.model.model_class import stock_class
+    from ropectl.hf.model.patch import verify_rope
 
     try:
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
@@ -73,7 +73,7 @@ def _compare_tables(folder: Path, plan: PatchPlan, trust_remote_code: bool) -> d
 
 def _with_real_tables(model: Any) -> Any:
     """Gives a model without storage the rotary modules that its class would have built with storage."""
-    from ropectl.hf.rotary import rotary_modules, text_config
+    from ropectl.hf.model.rotary import rotary_modules, text_config
 
     names = {id(module): name for name, module in model.named_modules()}
     for module in rotary_modules(model):

@@ -10,7 +10,7 @@ from ropectl.checkpoint.card import with_section
 from ropectl.checkpoint.files import FileList
 from ropectl.checkpoint.plan import PatchPlan
 from ropectl.checkpoint.settings import PatchSettings
-from ropectl.hf.sidecar import SIDECAR
+from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import command_line, package_versions, write_json
 from ropectl.runtimes import CheckpointFacts, next_steps, read_all

@@ -20,9 +20,9 @@ from pydantic import Field
 from ropectl.checkpoint.api import PatchReporter, SilentPatchReporter
 from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError, DataError, MeasurementError
-from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer
+from ropectl.hf.config.source import ModelSource, read_config
+from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.hf.settings import ModelSettings
-from ropectl.hf.source import ModelSource, read_config
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import command_line, package_versions
 from ropectl.runtimes.matrix import find_probe

@@ -11,8 +11,8 @@ from typing import Any
 from ropectl.cli.inspected import Inspected
 from ropectl.errors import MethodError
 from ropectl.evaluate.config import ModelConfig
-from ropectl.hf.family_patch import family_patch
-from ropectl.hf.policy import check_target
+from ropectl.hf.config.family_patch import family_patch
+from ropectl.hf.config.policy import check_target
 from ropectl.lengths import format_length
 from ropectl.names import name_hint
 from ropectl.rope.choose import Candidate, choose, slowing_text

@@ -12,9 +12,9 @@ import typer
 from ropectl.errors import MethodError, UnsupportedModelError
 from ropectl.evaluate.config import ModelConfig
 from ropectl.evaluate.setup import Setup
-from ropectl.hf.family_patch import family_patch
-from ropectl.hf.geometry import window_note
-from ropectl.hf.policy import resolve_factor
+from ropectl.hf.config.family_patch import family_patch
+from ropectl.hf.config.geometry import window_note
+from ropectl.hf.config.policy import resolve_factor
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.inspection import inspect_rope
 from ropectl.rope.method import ScalingMethod

@@ -19,13 +19,13 @@ from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK
-from ropectl.hf.loading import resolve_device
+from ropectl.hf.config.shape import Shape
+from ropectl.hf.model.free_memory import free_memory
+from ropectl.hf.model.loading import resolve_device
+from ropectl.hf.model.skeleton import bare_model
 from ropectl.hf.self_test.code import source_config
-from ropectl.hf.shape import Shape
-from ropectl.hf.skeleton import bare_model
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import RunFolder, command_line, package_versions
-from ropectl.train.estimate.free_memory import free_memory
 
 #: Logits of a chunk are held as computed, in float32, and once more by the loss [bytes an entry].
 _BYTES_PER_LOGIT = 12

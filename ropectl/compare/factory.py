@@ -21,9 +21,9 @@ from ropectl.evaluate.protocols.protocol import Options, Protocol, Request
 from ropectl.evaluate.protocols.tail import num_tail_targets
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.walk import MAX_BATCH_TOKENS
-from ropectl.hf.fingerprint import model_fingerprint
-from ropectl.hf.geometry import RopeDescription
-from ropectl.hf.loading import resolve_device
+from ropectl.hf.config.fingerprint import model_fingerprint
+from ropectl.hf.config.geometry import RopeDescription
+from ropectl.hf.model.loading import resolve_device
 from ropectl.records import PasskeyCell, PerplexityPoint
 from ropectl.rope.method import ScalingMethod
 from ropectl.runs import package_versions

@@ -15,7 +15,7 @@ from ropectl.compare.recipe import read_recipe
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.protocols.tail import num_tail_targets
 from ropectl.evaluate.reporter import Reporter, SilentReporter
-from ropectl.hf.source import ModelSource
+from ropectl.hf.config.source import ModelSource
 from ropectl.rope.method import ScalingMethod
 from ropectl.runs import RunFolder, content_id, write_json
 

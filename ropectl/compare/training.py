@@ -17,12 +17,12 @@ from ropectl.compare.reporter import training_reporter
 from ropectl.errors import ConfigError
 from ropectl.evaluate.reporter import Reporter
 from ropectl.evaluate.setup import Setup
-from ropectl.hf.fingerprint import model_fingerprint
-from ropectl.hf.source import read_config
+from ropectl.hf.config.fingerprint import model_fingerprint
+from ropectl.hf.config.source import read_config
 from ropectl.records import TrainingSummary
 from ropectl.rope.method import ScalingMethod, short_spec
 from ropectl.train.api import checked_folder, finetune
-from ropectl.train.data import make_data
+from ropectl.train.data.prepare import make_data
 from ropectl.train.export import check_base
 from ropectl.train.outcome import finished_record, result_id
 from ropectl.train.run_folder import TrainingFolder

@@ -14,7 +14,7 @@ from typing import Any
 from ropectl.data.address import Address, exists, file_stamps, parse_address, visible_files
 from ropectl.data.documents import Document, choose_field, row_document
 from ropectl.errors import DataError
-from ropectl.hf.hub_access import stay_offline_without_network
+from ropectl.hf.config.hub_access import stay_offline_without_network
 
 HUB_PREFIX = "hf:"
 DEFAULT_SPLIT = "train"

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ropectl.builtin.corpus import stdlib_documents
 from ropectl.data.datasets_source import (
     HUB_PREFIX,
     hub_documents,
@@ -19,6 +18,7 @@ from ropectl.data.datasets_source import (
 )
 from ropectl.data.documents import Document
 from ropectl.data.files_source import file_documents, file_identity
+from ropectl.data.stdlib_source import stdlib_documents
 from ropectl.errors import DataError
 from ropectl.names import name_hint
 

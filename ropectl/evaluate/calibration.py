@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK
-from ropectl.hf.skeleton import bare_model, cut
+from ropectl.hf.model.skeleton import bare_model, cut
 
 #: Where lengths begin [tokens], and how long a pass has to take before they are long enough [s].
 FIRST_LENGTH, LONG_ENOUGH = 128, 0.3

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.errors import UnsupportedModelError
-from ropectl.hf.shape import Shape
+from ropectl.hf.config.shape import Shape
 
 
 @dataclass(frozen=True)

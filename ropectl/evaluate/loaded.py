@@ -6,7 +6,7 @@ from typing import Any
 
 from ropectl.evaluate.config import ModelConfig
 from ropectl.evaluate.setup import Setup
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 
 
 def load_patched(

@@ -17,7 +17,7 @@ from ropectl.evaluate.passkey_plan import PasskeyTree, Point, plan_passkey, prom
 from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.evaluate.statistics import wilson_interval
 from ropectl.evaluate.walk import MAX_BATCH_TOKENS, TrialScore, walk
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PasskeyCell, PasskeyLength
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod

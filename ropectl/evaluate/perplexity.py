@@ -21,7 +21,7 @@ from ropectl.evaluate.protocols.protocol import Options, Pass, Request, Window
 from ropectl.evaluate.protocols.tail import TAIL, num_tail_targets
 from ropectl.evaluate.tally import Tally, missing_point
 from ropectl.evaluate.token_loss import Scorer
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod

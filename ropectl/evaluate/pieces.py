@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK, head_is_last
-from ropectl.hf.cache import branch, cache_name, can_crop, crop
+from ropectl.hf.model.cache import branch, cache_name, can_crop, crop
 
 _PROBE_LENGTH = 12
 _PROBE_CUT = 7

@@ -11,11 +11,11 @@ from ropectl.data.sources import open_source
 from ropectl.data.tokens import DocumentSet, bos_token, select_documents
 from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.config import ModelConfig, TextConfig
-from ropectl.hf.dialects import text_section
-from ropectl.hf.geometry import window_note
-from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer
-from ropectl.hf.policy import Policy, choose_method, resolve_factor
-from ropectl.hf.source import ModelSource, read_config
+from ropectl.hf.config.dialects import text_section
+from ropectl.hf.config.geometry import window_note
+from ropectl.hf.config.policy import Policy, choose_method, resolve_factor
+from ropectl.hf.config.source import ModelSource, read_config
+from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method

@@ -15,7 +15,7 @@ from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.evaluate.reach import reached
 from ropectl.evaluate.statistics import bootstrap_upper, wilson_interval
 from ropectl.evaluate.walk import TrialScore, walk
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 from ropectl.records import MIN_TRIALS
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod

@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ropectl.errors import MeasurementError
-from ropectl.hf.allocator import map_large_blocks
-from ropectl.hf.cache import cache_name
-from ropectl.hf.roomy_cache import make_room
+from ropectl.hf.model.allocator import map_large_blocks
+from ropectl.hf.model.cache import cache_name
+from ropectl.hf.model.roomy_cache import make_room
 
 #: Logit entries turned into losses at a time: 2^23 float32 values are 32 MiB.
 LOGITS_PER_CHUNK = 2**23

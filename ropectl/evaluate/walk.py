@@ -25,8 +25,8 @@ from ropectl.evaluate.ledger import Ledger, Stop, TrialScore
 from ropectl.evaluate.pieces import Pieces
 from ropectl.evaluate.prefix_tree import Node, build_tree
 from ropectl.evaluate.progress import Progress, no_progress
-from ropectl.hf.cache import branch, can_crop, crop
-from ropectl.hf.roomy_cache import make_room
+from ropectl.hf.model.cache import branch, can_crop, crop
+from ropectl.hf.model.roomy_cache import make_room
 
 __all__ = ["MAX_BATCH_TOKENS", "Stop", "TrialScore", "walk"]
 

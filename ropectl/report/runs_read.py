@@ -12,7 +12,7 @@ from ropectl.compare.plan_file import PLAN_FILE
 from ropectl.compare.run import COMPARISON_FILE
 from ropectl.compare.so_far import comparison_so_far, covers
 from ropectl.errors import ConfigError
-from ropectl.hf.sidecar import SIDECAR
+from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.report.record_shapes import checked, kind_of
 from ropectl.report.run_files import check_version, read_bytes, read_json, read_lines, read_record
 

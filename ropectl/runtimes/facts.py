@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ropectl.hf.config_writer import patched_config
-from ropectl.hf.dialects import scaling_block, scaling_type, text_section
-from ropectl.hf.family_patch import family_patch
-from ropectl.hf.geometry import RopeDescription
-from ropectl.hf.sidecar import frozen_method
-from ropectl.hf.source import ModelSource
+from ropectl.hf.config.dialects import scaling_block, scaling_type, text_section
+from ropectl.hf.config.family_patch import family_patch
+from ropectl.hf.config.geometry import RopeDescription
+from ropectl.hf.config.sidecar import frozen_method
+from ropectl.hf.config.source import ModelSource
+from ropectl.hf.config.writer import patched_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.none import NoScaling
@@ -32,7 +32,7 @@ def config_facts(config: Mapping[str, Any], rope: RopeDescription, location: str
 
     Args:
         config: The content of ``config.json``.
-        rope: What it says, by :func:`ropectl.hf.geometry.describe_rope`.
+        rope: What it says, by :func:`ropectl.hf.config.geometry.describe_rope`.
         location: Where the checkpoint is: a folder or a hub id.
     """
     geometry, method = rope.geometry, rope.method

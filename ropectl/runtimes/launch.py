@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ropectl.hf.config_writer import patched_config
-from ropectl.hf.dialects import text_section
-from ropectl.hf.families import family_of, name_of
+from ropectl.hf.config.dialects import text_section
+from ropectl.hf.config.families import family_of, name_of
+from ropectl.hf.config.writer import patched_config
 from ropectl.rope.method import RopeConfigPatch, universal_config
 from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES, relative_difference
 from ropectl.runtimes.runtime import CheckpointFacts, RuntimeReading

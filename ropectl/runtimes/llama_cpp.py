@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ropectl.hf.families import named
+from ropectl.hf.config.families import named
 from ropectl.rope.frequencies import yarn_attention_factor
 from ropectl.rope.method import RopeConfigPatch
 from ropectl.rope.methods.yarn import blend_by_index

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ropectl.hf.dialects import text_section
+from ropectl.hf.config.dialects import text_section
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod

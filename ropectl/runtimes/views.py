@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ropectl.hf.dialects import TYPES_WITH_ORIGINAL_LENGTH
-from ropectl.hf.families import named
+from ropectl.hf.config.dialects import TYPES_WITH_ORIGINAL_LENGTH
+from ropectl.hf.config.families import named
 from ropectl.runtimes.runtime import CheckpointFacts, Problem
 
 ORIGINAL = "original_max_position_embeddings"

@@ -12,7 +12,7 @@ from ropectl.checkpoint.staging import prepare_place
 from ropectl.data.address import exists, parse_address
 from ropectl.data.tokens import bos_token
 from ropectl.errors import ConfigError
-from ropectl.hf.loading import LoadOptions, load_tokenizer
+from ropectl.hf.model.loading import LoadOptions, load_tokenizer
 from ropectl.train.outcome import Finetuned
 from ropectl.train.reporter import SilentTrainReporter, TrainReporter
 from ropectl.train.run_folder import TrainingFolder

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from ropectl.data.collate import collate
-from ropectl.data.training import IGNORE, TrainingData
+from ropectl.train.data.collate import collate
+from ropectl.train.data.samples import IGNORE, TrainingData
 
 Batch = dict[str, Tensor]
 

@@ -32,8 +32,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.layers import layer_blocks, window_width
-from ropectl.hf.rotary import text_config_values
+from ropectl.hf.config.layers import layer_blocks, window_width
+from ropectl.hf.model.rotary import text_config_values
 from ropectl.train.context_attention import TRAIN_WITHOUT, no_mask, shared_attention
 
 #: The name of the attention implementation, before the size of the group.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ropectl.data.training import TrainingData
+from ropectl.train.data.samples import TrainingData
 from ropectl.train.engine import Engine
 from ropectl.train.outcome import result_id
 from ropectl.train.progress import Progress

@@ -18,8 +18,8 @@ from ropectl.checkpoint.material import copy_other_files, save_model, written_dt
 from ropectl.checkpoint.plan import PatchPlan
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, TrainingError
-from ropectl.hf.loading import LoadOptions, load_model
-from ropectl.hf.source import ModelSource
+from ropectl.hf.config.source import ModelSource
+from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.train.engine import load_weights
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies.strategy import Strategy

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from ropectl.data.collate import collate
-from ropectl.data.training import TrainingData
 from ropectl.train.batches import Batch, num_targets
+from ropectl.train.data.collate import collate
+from ropectl.train.data.samples import TrainingData
 from ropectl.train.engine import Engine
 from ropectl.train.loss import CausalLoss
 from ropectl.train.sharing import Sharing

@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ropectl.data.training import IGNORE
 from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK, head_is_last
+from ropectl.train.data.samples import IGNORE
 
 
 class CausalLoss(nn.Module):

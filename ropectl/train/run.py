@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from ropectl.data.training import TrainingData
 from ropectl.errors import ConfigError
-from ropectl.hf.loading import LoadOptions, load_model
-from ropectl.hf.patch import apply_rope
-from ropectl.hf.rotary import verify_rope
+from ropectl.hf.model.loading import LoadOptions, load_model
+from ropectl.hf.model.patch import apply_rope
+from ropectl.hf.model.rotary import verify_rope
 from ropectl.train.activation_checkpointing import check_choice, checkpoint_activations
 from ropectl.train.batches import Batches
 from ropectl.train.best import BestWeights
-from ropectl.train.data import make_data
+from ropectl.train.data.prepare import make_data
+from ropectl.train.data.samples import TrainingData
 from ropectl.train.describe import describe_rope, describe_trained, training_record
 from ropectl.train.disk_full import disk_explained
 from ropectl.train.engine import Engine

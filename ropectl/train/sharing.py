@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ropectl.errors import ConfigError
-from ropectl.hf.dialects import text_section
+from ropectl.hf.config.dialects import text_section
 from ropectl.train.batches import Batch
 from ropectl.train.run_folder import TrainingFolder
 from ropectl.train.task import Task

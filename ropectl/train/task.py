@@ -8,9 +8,9 @@ from typing import Any
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError
-from ropectl.hf.fingerprint import model_fingerprint
-from ropectl.hf.loading import LoadOptions
-from ropectl.hf.source import ModelSource, read_config
+from ropectl.hf.config.fingerprint import model_fingerprint
+from ropectl.hf.config.source import ModelSource, read_config
+from ropectl.hf.model.loading import LoadOptions
 from ropectl.train.schedule import check_schedule
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies import make_strategy

@@ -11,8 +11,8 @@ from ropectl.data.sources import open_source, same_source
 from ropectl.data.tokens import DocumentSet, select_documents
 from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.setup import default_lengths, missing_lengths_notes
-from ropectl.hf.dialects import text_section
-from ropectl.hf.source import ModelSource
+from ropectl.hf.config.dialects import text_section
+from ropectl.hf.config.source import ModelSource
 from ropectl.rope.method import ScalingMethod
 from ropectl.train.settings import DEFAULT_EVAL_TEXT, FinetuneSettings
 

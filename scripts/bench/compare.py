@@ -27,8 +27,8 @@ from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.evaluate import token_loss
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.perplexity import measure_perplexity
-from ropectl.hf import roomy_cache
-from ropectl.hf.geometry import describe_rope
+from ropectl.hf.config.geometry import describe_rope
+from ropectl.hf.model import roomy_cache
 from ropectl.rope.registry import parse_method
 
 TRAINED, CHUNK = 512, 512

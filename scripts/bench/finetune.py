@@ -54,7 +54,7 @@ def run_ropectl(model: Any, tokens: Any, chunk: int | None) -> tuple[list[float]
     """Losses, seconds of each step, and the peak before the first one [MiB]; the step is that of ropectl's loop."""
     import torch
 
-    from ropectl.data.training import IGNORE
+    from ropectl.train.data.samples import IGNORE
     from ropectl.train.engine import Engine, make_accelerator
     from ropectl.train.loss import CausalLoss
     from ropectl.train.settings import FinetuneSettings

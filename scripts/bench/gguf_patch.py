@@ -17,7 +17,7 @@ from pathlib import Path
 PATCH = """
 import resource, sys
 from pathlib import Path
-from ropectl.hf.gguf_patch import patch_gguf
+from ropectl.checkpoint.gguf_patch import patch_gguf
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 method = parse_method("ntk-by-parts:factor=4")

@@ -33,7 +33,7 @@ from ropectl.evaluate.passkey_plan import (
 from ropectl.evaluate.pieces import Pieces
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.walk import walk
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 from ropectl.lengths import parse_lengths
 
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)

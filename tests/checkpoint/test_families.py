@@ -13,9 +13,9 @@ import transformers
 from ropectl.checkpoint.api import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError
-from ropectl.hf.loading import LoadOptions, load_model
-from ropectl.hf.patch import apply_rope
-from ropectl.hf.source import read_config
+from ropectl.hf.config.source import read_config
+from ropectl.hf.model.loading import LoadOptions, load_model
+from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.registry import parse_method
 from tests.hf.test_families import CENSUS, NOT_BUILT, logits
 from tests.hf.tiny_families import tiny_model

@@ -13,11 +13,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ropectl.checkpoint.api import SilentPatchReporter, patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
-from ropectl.hf.loading import LoadOptions, load_model
-from ropectl.hf.patch import apply_rope, rotary_module
-from ropectl.hf.source import read_config
+from ropectl.hf.config.source import read_config
+from ropectl.hf.model.loading import LoadOptions, load_model
+from ropectl.hf.model.patch import apply_rope, rotary_module
 from ropectl.rope.registry import parse_method
-from tests.hf.loadable_gguf import CONTEXT, VOCABULARY, write_loadable
+from tests.gguf.loadable_gguf import CONTEXT, VOCABULARY, write_loadable
 
 Checkpoint = Callable[..., Path]
 Run = Callable[..., tuple[int, str, str]]

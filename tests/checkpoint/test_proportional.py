@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 from ropectl.checkpoint.api import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import MethodError
-from ropectl.hf.source import read_config
+from ropectl.hf.config.source import read_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from tests.hf.tiny_families import TRAINED, tiny_model

@@ -14,7 +14,7 @@ import pytest
 from ropectl.checkpoint.api import SilentPatchReporter, patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
-from ropectl.hf.source import read_config
+from ropectl.hf.config.source import read_config
 
 Checkpoint = Callable[..., Path]
 Run = Callable[..., tuple[int, str, str]]

@@ -202,7 +202,7 @@ def test_parquet_and_arrow_files(tmp_path: Path) -> None:
 
 def test_the_library_is_imported_only_when_needed() -> None:
     code = (
-        "import ropectl.data.sources as s, ropectl.data.token_store, ropectl.data.training, sys;"
+        "import ropectl.data.sources as s, ropectl.data.token_store, ropectl.train.data.samples, sys;"
         "next(s.open_source('builtin:stdlib'));"
         "assert not {'datasets', 'torch', 'transformers'} & set(sys.modules)"
     )

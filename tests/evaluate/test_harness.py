@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from ropectl.evaluate.harness import HarnessConfig, harness_calls, harness_script, run_harness
-from ropectl.hf.rotary import rotary_module
+from ropectl.hf.model.rotary import rotary_module
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 

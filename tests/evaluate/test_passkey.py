@@ -17,7 +17,7 @@ from ropectl.evaluate.passkey_plan import count_tokens, default_positions, plan_
 from ropectl.evaluate.pieces import Pieces
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.walk import TrialScore
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from tests.evaluate.naive import answer, continuation, counted

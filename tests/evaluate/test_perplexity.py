@@ -15,7 +15,7 @@ from ropectl.evaluate.perplexity import measure_perplexity, measure_tail
 from ropectl.evaluate.protocols import find_protocol
 from ropectl.evaluate.protocols.prefix import passes
 from ropectl.evaluate.protocols.protocol import Request, tokens_of
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method

@@ -16,7 +16,7 @@ from ropectl.evaluate.perplexity import measure_tail
 from ropectl.evaluate.protocols import PROTOCOLS
 from ropectl.evaluate.protocols.protocol import Options, Request, tokens_of
 from ropectl.evaluate.statistics import paired_interval
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method

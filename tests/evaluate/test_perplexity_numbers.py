@@ -17,7 +17,7 @@ from ropectl.evaluate.positions import bin_edges
 from ropectl.evaluate.protocols import PROTOCOLS
 from ropectl.evaluate.protocols.protocol import Options, Request
 from ropectl.evaluate.statistics import bootstrap_upper, paired_interval, perplexity_interval
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from tests.tolerances import EXACT, ONE_PASS, UNIFORM

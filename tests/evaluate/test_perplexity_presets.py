@@ -19,7 +19,7 @@ from ropectl.evaluate.presets import PRESETS, apply_preset
 from ropectl.evaluate.protocols import PROTOCOLS
 from ropectl.evaluate.protocols.protocol import Options, Request
 from ropectl.evaluate.setup import Setup
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method

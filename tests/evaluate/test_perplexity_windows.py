@@ -15,7 +15,7 @@ from ropectl.errors import ConfigError
 from ropectl.evaluate.perplexity import _batches, measure_passes
 from ropectl.evaluate.protocols import PROTOCOLS, find_protocol
 from ropectl.evaluate.protocols.protocol import Options, Request, Window, check_stride, tokens_of
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method

@@ -23,7 +23,7 @@ from ropectl.evaluate.tasks import (
 )
 from ropectl.evaluate.tasks_api import evaluate_tasks, plan_tasks
 from ropectl.evaluate.tasks_config import TasksConfig
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from ropectl.task_records import TaskLength, TaskResult

@@ -13,7 +13,7 @@ from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaForCausalLM
 from ropectl.errors import MeasurementError
 from ropectl.evaluate import token_loss
 from ropectl.evaluate.token_loss import Scorer
-from ropectl.hf.cache import cache_name
+from ropectl.hf.model.cache import cache_name
 from tests.conftest import make_model
 from tests.hf.tiny_families import tiny_model
 from tests.tolerances import CHUNKED

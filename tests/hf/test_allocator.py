@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is
 SCRIPT = """
 import sys, torch
 from pathlib import Path
-from ropectl.hf.allocator import map_large_blocks
+from ropectl.hf.model.allocator import map_large_blocks
 
 def resident():
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS"))

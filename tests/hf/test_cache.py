@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from ropectl.hf.cache import branch, cache_name, can_crop, crop
+from ropectl.hf.model.cache import branch, cache_name, can_crop, crop
 from tests.hf.tiny_families import tiny_model
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -9,10 +9,10 @@ import pytest
 from transformers import CONFIG_MAPPING, LlamaConfig
 
 from ropectl.errors import ConfigError
-from ropectl.hf.config_writer import patched_config
-from ropectl.hf.dialects import check_dialects, check_types
-from ropectl.hf.family_patch import family_patch
-from ropectl.hf.geometry import describe_rope
+from ropectl.hf.config.dialects import check_dialects, check_types
+from ropectl.hf.config.family_patch import family_patch
+from ropectl.hf.config.geometry import describe_rope
+from ropectl.hf.config.writer import patched_config
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method
 from tests.hf.tiny_families import tiny_config

@@ -21,11 +21,18 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from ropectl.errors import MethodError, PatchError, UnsupportedModelError
 from ropectl.hf.census import census
-from ropectl.hf.config_writer import patched_config
-from ropectl.hf.families import FAMILIES, INTERLEAVED, family_of
-from ropectl.hf.geometry import RopeDescription, describe_rope
-from ropectl.hf.patch import apply_rope
-from ropectl.hf.rotary import rotary_module, rotary_modules, table_names, text_config, text_config_values, verify_rope
+from ropectl.hf.config.families import FAMILIES, INTERLEAVED, family_of
+from ropectl.hf.config.geometry import RopeDescription, describe_rope
+from ropectl.hf.config.writer import patched_config
+from ropectl.hf.model.patch import apply_rope
+from ropectl.hf.model.rotary import (
+    rotary_module,
+    rotary_modules,
+    table_names,
+    text_config,
+    text_config_values,
+    verify_rope,
+)
 from ropectl.rope.registry import parse_method
 from tests.hf.tiny_families import TRAINED, tiny_config, tiny_model
 

@@ -10,9 +10,9 @@ import pytest
 from transformers import AutoConfig, LlamaConfig
 
 from ropectl.errors import ConfigError, MethodError, UnsupportedModelError
-from ropectl.hf.dialects import check_dialects
-from ropectl.hf.families import SELF_CONTAINED_CONFIGS
-from ropectl.hf.geometry import describe_rope, is_self_contained, window_note
+from ropectl.hf.config.dialects import check_dialects
+from ropectl.hf.config.families import SELF_CONTAINED_CONFIGS
+from ropectl.hf.config.geometry import describe_rope, is_self_contained, window_note
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method as method_from
 from tests.rope.test_contract import example

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ropectl.hf import hub_access
+from ropectl.hf.config import hub_access
 
 #: The domain is reserved: it never has an address (RFC 2606).
 NOWHERE = "https://hub.invalid"

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from ropectl.errors import ConfigError, PatchError
-from ropectl.hf import source as model_source
-from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer, resolve_device
-from ropectl.hf.patch import apply_rope, rotary_module
-from ropectl.hf.source import read_config
+from ropectl.hf.config import source as model_source
+from ropectl.hf.config.source import read_config
+from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer, resolve_device
+from ropectl.hf.model.patch import apply_rope, rotary_module
 from tests.conftest import make_model
 
 SCALED = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10_000.0, "original_max_position_embeddings": 128}

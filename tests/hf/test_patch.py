@@ -10,9 +10,9 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM
 
 from ropectl.errors import PatchError, UnsupportedModelError
-from ropectl.hf import patch
-from ropectl.hf.geometry import describe_rope
-from ropectl.hf.patch import apply_rope, rotary_module, verify_rope
+from ropectl.hf.config.geometry import describe_rope
+from ropectl.hf.model import patch
+from ropectl.hf.model.patch import apply_rope, rotary_module, verify_rope
 from ropectl.rope.frequencies import RopeFrequencies, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from ropectl.errors import ConfigError, MethodError
-from ropectl.hf.config_writer import patched_config
-from ropectl.hf.family_patch import family_patch
-from ropectl.hf.geometry import describe_rope
-from ropectl.hf.gguf_plan import plan_gguf
+from ropectl.gguf.plan import plan_gguf
+from ropectl.hf.config.family_patch import family_patch
+from ropectl.hf.config.geometry import describe_rope
+from ropectl.hf.config.writer import patched_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
-from tests.hf.gguf_files import write_tiny
+from tests.gguf.gguf_files import write_tiny
 from tests.tolerances import EXACT
 
 BLOCKS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from transformers import DynamicCache
 
-from ropectl.hf.cache import branch, can_crop, crop
-from ropectl.hf.roomy_cache import RoomyLayer, make_room
+from ropectl.hf.model.cache import branch, can_crop, crop
+from ropectl.hf.model.roomy_cache import RoomyLayer, make_room
 
 
 def states(length: int, seed: int, rows: int = 2) -> tuple[torch.Tensor, torch.Tensor]:

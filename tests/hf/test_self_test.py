@@ -23,8 +23,8 @@ from transformers import (
 )
 
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.geometry import describe_rope
-from ropectl.hf.patch import apply_rope, rotary_module
+from ropectl.hf.config.geometry import describe_rope
+from ropectl.hf.model.patch import apply_rope, rotary_module
 from ropectl.hf.self_test.checks import (
     Check,
     check_casts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from ropectl.hf.config_writer import patched_config
+from ropectl.hf.config.writer import patched_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import all_methods, parse_method
 from ropectl.runtimes import CheckpointFacts

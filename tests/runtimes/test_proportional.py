@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ropectl.hf.config_writer import patched_config
-from ropectl.hf.family_patch import family_patch
+from ropectl.hf.config.family_patch import family_patch
+from ropectl.hf.config.writer import patched_config
 from ropectl.rope.frequencies import base_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method

@@ -168,7 +168,7 @@ def test_both_dialects_are_right_in_every_version_since_4_51(spec: str) -> None:
 
 def test_a_raised_length_switches_dynamic_off() -> None:
     """A12."""
-    from ropectl.hf.geometry import describe_rope
+    from ropectl.hf.config.geometry import describe_rope
 
     config = scaled("dynamic", factor=2.0, original_max_position_embeddings=2048)
     meant = config_facts(config, describe_rope(config), "./model")

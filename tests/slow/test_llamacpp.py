@@ -20,10 +20,10 @@ import pytest
 import torch
 from transformers import AutoConfig
 
-from ropectl.hf.gguf_patch import patch_gguf
-from ropectl.hf.loading import LoadOptions, load_model, load_tokenizer
-from ropectl.hf.patch import apply_rope
-from ropectl.hf.source import read_config
+from ropectl.checkpoint.gguf_patch import patch_gguf
+from ropectl.hf.config.source import read_config
+from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
+from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from ropectl.runtimes.matrix import find_probe

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ropectl.hf.gguf_architectures import DIVISOR_TENSORS_READ
-from tests.hf.loadable_gguf import CONTEXT, HEADS, HIDDEN, VOCABULARY, write_loadable
+from ropectl.gguf.architectures import DIVISOR_TENSORS_READ
+from tests.gguf.loadable_gguf import CONTEXT, HEADS, HIDDEN, VOCABULARY, write_loadable
 from tests.slow.test_llamacpp import llamacpp, mean_difference
 from tests.slow.test_llamacpp import python as python
 from tests.tolerances import RUNTIME

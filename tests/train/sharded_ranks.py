@@ -15,8 +15,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 import ropectl
-from ropectl.hf.geometry import describe_rope
-from ropectl.hf.patch import verify_rope
+from ropectl.hf.config.geometry import describe_rope
+from ropectl.hf.model.patch import verify_rope
 from ropectl.train.context_parallel import ContextParallel
 from tests.conftest import make_model
 from tests.tolerances import SHARED_SEQUENCE, SHARED_SEQUENCE_BFLOAT16

@@ -10,8 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ropectl.data.training import IGNORE, TrainingSample
 from ropectl.train.batches import Batches, num_targets
+from ropectl.train.data.samples import IGNORE, TrainingSample
 from ropectl.train.engine import Engine, make_accelerator
 from ropectl.train.loss import CausalLoss
 from ropectl.train.settings import FinetuneSettings

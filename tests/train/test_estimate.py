@@ -18,8 +18,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaForCausalLM
 
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.shape import Shape
-from ropectl.hf.skeleton import cut
+from ropectl.hf.config.shape import Shape
+from ropectl.hf.model.skeleton import cut
 from ropectl.train import run as run_module
 from ropectl.train.api import finetune
 from ropectl.train.estimate import calibration, dry_run, free_memory

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from ropectl.data.training import IGNORE, TrainingSample
-from ropectl.hf.rotary import rotary_module
+from ropectl.hf.model.rotary import rotary_module
 from ropectl.train import run as run_module
 from ropectl.train.api import finetune
+from ropectl.train.data.samples import IGNORE, TrainingSample
 from ropectl.train.engine import Engine
 from ropectl.train.first_loss import FirstLoss
 from ropectl.train.loss import CausalLoss

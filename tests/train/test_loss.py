@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ropectl.data.training import IGNORE
+from ropectl.train.data.samples import IGNORE
 from ropectl.train.loss import CausalLoss
 from tests.conftest import VOCABULARY, make_model
 from tests.hf.tiny_families import VOCABULARY as FAMILY_VOCABULARY

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ropectl.hf.out_of_memory import is_out_of_memory
+from ropectl.hf.model.out_of_memory import is_out_of_memory
 from ropectl.train.run_folder import TrainingFolder
 
 #: Trains with room to spare, then goes on with as little address space as stands after the imports.

@@ -10,7 +10,7 @@ import pytest
 from ropectl.errors import ConfigError
 from ropectl.train.api import finetune
 from ropectl.train.run_folder import TrainingFolder
-from tests.hf.loadable_gguf import write_loadable
+from tests.gguf.loadable_gguf import write_loadable
 from tests.train.runs import small_settings, write_text
 
 pytestmark = pytest.mark.usefixtures("one_thread")

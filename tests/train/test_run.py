@@ -15,8 +15,8 @@ from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, DataError, TrainingError
 from ropectl.evaluate.config import PerplexityConfig
 from ropectl.evaluate.perplexity_api import evaluate_perplexity
-from ropectl.hf.loading import LoadOptions, load_model
-from ropectl.hf.source import read_config
+from ropectl.hf.config.source import read_config
+from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.train.api import finetune
 from ropectl.train.engine import Engine
 from ropectl.train.reporter import SilentTrainReporter

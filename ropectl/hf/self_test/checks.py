@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from ropectl.errors import PatchError
-from ropectl.hf.rotary import INV_FREQ_TOLERANCE, rotary_module, verify_rope
+from ropectl.hf.model.rotary import INV_FREQ_TOLERANCE, rotary_module, verify_rope
 from ropectl.hf.self_test.code import RotaryCode, built_in
 from ropectl.hf.self_test.decay import mean_scores
 from ropectl.rope.frequencies import RopeFrequencies

@@ -1,7 +1,7 @@
 """The rotary code that a model really runs: its own rotary module and its own apply function, without weights.
 
 The model is built from its config with parameters that hold no memory (meta device); only the rotary
-module is real, and is scaled through :func:`ropectl.hf.patch.apply_rope` like that of any live model.
+module is real, and is scaled through :func:`ropectl.hf.model.patch.apply_rope` like that of any live model.
 Legend: H vectors, T positions, P rotary pairs, 2P channels that rotate.
 """
 
@@ -18,9 +18,9 @@ import torch
 from torch import nn
 
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.families import NON_TEXT_PARTS
-from ropectl.hf.patch import rotary_module, text_config
-from ropectl.hf.source import ModelSource, load_hint
+from ropectl.hf.config.families import NON_TEXT_PARTS
+from ropectl.hf.config.source import ModelSource, load_hint
+from ropectl.hf.model.patch import rotary_module, text_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.methods.none import NoScaling
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ropectl.errors import ConfigError
-from ropectl.hf.patch import apply_rope
+from ropectl.hf.model.patch import apply_rope
 from ropectl.hf.self_test.checks import (
     Check,
     check_casts,

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ropectl.data.training import CYCLE, TrainingData
 from ropectl.errors import ConfigError
 from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK
-from ropectl.hf.out_of_memory import is_out_of_memory
+from ropectl.hf.config.shape import Shape
+from ropectl.hf.model.free_memory import free_memory
+from ropectl.hf.model.out_of_memory import is_out_of_memory
+from ropectl.hf.model.skeleton import cut
 from ropectl.hf.self_test.code import source_config
-from ropectl.hf.shape import Shape
-from ropectl.hf.skeleton import cut
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import command_line, package_versions
+from ropectl.train.data.samples import CYCLE, TrainingData
 from ropectl.train.estimate.calibration import FIRST_LENGTH, calibrate
 from ropectl.train.estimate.cost import Arithmetic, Timing, seconds_per_step
-from ropectl.train.estimate.free_memory import free_memory
 from ropectl.train.estimate.memory import Setup, Weights, device_total, levers, memory_parts
 from ropectl.train.estimate.request import Sketch, is_eager, make_setup, rough_reasons, with_lora
 from ropectl.train.estimate.skeleton import count_weights

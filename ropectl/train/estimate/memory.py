@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ropectl.hf.shape import Shape
+from ropectl.hf.config.shape import Shape
 
 #: What the loss holds of one chunk's logits at once: log-probabilities, and two float32 gradients of them.
 LOGIT_COPIES = 3

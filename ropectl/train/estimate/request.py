@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ropectl.hf.shape import Shape
+from ropectl.hf.config.shape import Shape
 from ropectl.train.estimate.memory import Setup, Weights
 from ropectl.train.estimate.skeleton import build, held_dtype
 from ropectl.train.settings import FinetuneSettings

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from ropectl.errors import ConfigError
-from ropectl.hf.out_of_memory import is_out_of_memory
-from ropectl.hf.shape import Shape
-from ropectl.hf.skeleton import bare_model
+from ropectl.hf.config.shape import Shape
+from ropectl.hf.model.out_of_memory import is_out_of_memory
+from ropectl.hf.model.skeleton import bare_model
 from ropectl.train.estimate.memory import Weights
 from ropectl.train.strategies.strategy import Strategy
 

@@ -1,0 +1,87 @@
+"""LoRA adapter folders: the base they belong to, and the scaling they were trained with.
+
+An adapter learns on scaled positions, and is worth nothing on others. Its folder therefore needs the scaling
+beside it, in ``ropectl.json``; an adapter without it is refused until a method is named.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ropectl.errors import ConfigError
+from ropectl.hf.config.geometry import RopeDescription
+
+ADAPTER_CONFIG = "adapter_config.json"
+_WEIGHTS = "adapter_model.safetensors"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """An adapter on a base model.
+
+    Attributes:
+        path: The adapter's folder.
+        base_rope: What the base's own config says, which is what it computes when it is loaded.
+        is_described: Whether the scaling it was trained with is known.
+    """
+
+    path: Path
+    base_rope: RopeDescription
+    is_described: bool
+
+
+def is_adapter(path: Path) -> bool:
+    """Returns whether a folder holds an adapter and no whole model."""
+    return (path / ADAPTER_CONFIG).is_file() and not (path / "config.json").is_file()
+
+
+def base_of_adapter(path: Path) -> tuple[str, str | None]:
+    """Returns name and revision of the model that an adapter belongs to.
+
+    Raises:
+        ConfigError: If the adapter does not say it.
+    """
+    file = path / ADAPTER_CONFIG
+    try:
+        content = json.loads(file.read_text())
+        name = content["base_model_name_or_path"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{file} does not say which model the adapter belongs to: {error!r}.") from None
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"{file} says base_model_name_or_path = {name!r}, which is no model.", f"Mend {file}.")
+    beside = path / name
+    return (str(beside) if not Path(name).exists() and beside.is_dir() else name), content.get("revision")
+
+
+def merge_adapter(model: Any, adapter: Adapter, allow_pickle: bool = False) -> Any:
+    """Returns the base model with the adapter's changes added to its weights.
+
+    Raises:
+        ConfigError: If peft is missing, the adapter is pickled, or it does not fit the base.
+    """
+    try:
+        from peft import PeftModel
+    except ImportError:
+        raise ConfigError("Reading a LoRA adapter needs the package peft.", "pip install 'ropectl[peft]'") from None
+    if not (adapter.path / _WEIGHTS).is_file() and not allow_pickle:
+        raise ConfigError(
+            f"{adapter.path} has no {_WEIGHTS}; pickled weights can run code while being read.",
+            "To load them anyway: --allow-pickle",
+        )
+    try:
+        merged = PeftModel.from_pretrained(model, str(adapter.path)).merge_and_unload(safe_merge=True)
+    except (ValueError, RuntimeError, KeyError, OSError) as error:
+        raise ConfigError(f"The adapter {adapter.path} does not fit its base: {error}") from None
+    _untie_if_different(merged)
+    return merged
+
+
+def _untie_if_different(model: Any) -> None:
+    """Says in the config what merging did: an adapter that trained embedding or head apart has untied them."""
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    config = model.config.get_text_config()
+    if config.tie_word_embeddings and head is not None and head.weight.data_ptr() != embedding.weight.data_ptr():
+        config.tie_word_embeddings = model.config.tie_word_embeddings = False

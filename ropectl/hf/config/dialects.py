@@ -1,0 +1,197 @@
+"""The two dialects of a rotary config, and the checks on a file before anything completes or repairs it.
+
+transformers fills missing keys, lets one of two contradicting keys win and warns about impossible values
+at most. What a file really says has to be looked at before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.hf.config.families import REFUSED_MODEL_TYPES, ROPE_TYPE_ALIASES, family_of
+from ropectl.hf.config.layers import layer_blocks
+from ropectl.rope.methods.pi import PositionInterpolation
+from ropectl.rope.proportional import common_block
+
+#: Types whose formula reads the trained length from ``original_max_position_embeddings``.
+TYPES_WITH_ORIGINAL_LENGTH = ("yarn", "llama3", "longrope")
+
+_WHOLE_KEYS = ("head_dim", "hidden_size", "num_attention_heads", "original_max_position_embeddings", "sliding_window")
+_NUMBER_KEYS = ("rope_theta", "partial_rotary_factor", "max_position_embeddings")
+_BLOCK_NUMBERS = (
+    *("rope_theta", "factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"),
+    *("low_freq_factor", "high_freq_factor", "partial_rotary_factor"),
+)
+_BLOCK_TYPES: dict[str, type] = {
+    "rope_type": str,
+    "type": str,
+    "original_max_position_embeddings": int,
+    "truncate": bool,
+    "short_factor": list,
+    "long_factor": list,
+    **dict.fromkeys(_BLOCK_NUMBERS, float),
+}
+
+
+def text_section(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the part of a config that describes the text model."""
+    nested = config.get("text_config")
+    return nested if isinstance(nested, Mapping) and "hidden_size" in nested else config
+
+
+def scaling_block(section: Mapping[str, Any], layer_type: str | None = None) -> dict[str, Any]:
+    """Returns the scaling block; as in transformers, a non-null ``rope_scaling`` comes before ``rope_parameters``.
+
+    Args:
+        section: The config's text part.
+        layer_type: Whose block, where every layer type has its own; None for configs with one block.
+    """
+    if layer_type is None:
+        return dict(section.get("rope_scaling") or section.get("rope_parameters") or {})
+    scaling = section.get("rope_scaling") if layer_type == family_of(section).layer_scaling else None
+    return {**layer_blocks(section).get(layer_type, {}), **(scaling or {})}
+
+
+def scaling_type(block: Mapping[str, Any]) -> str:
+    """Returns the type of a scaling block, under its new or its old key."""
+    new, old = (ROPE_TYPE_ALIASES.get(str(name), name) for name in (block.get("rope_type"), block.get("type")))
+    if new is not None and old is not None and new != old:
+        raise ConfigError(
+            f"The config contradicts itself: rope_type is {new!r}, type is {old!r}.", "Keep one of them in config.json."
+        )
+    return str(new or old or "default")
+
+
+def check_dialects(config: Mapping[str, Any], knows_length: bool = False) -> None:
+    """Checks what is lost once transformers has read and completed a config.
+
+    Args:
+        config: The file's content.
+        knows_length: Whether the user says the trained length, so that the file need not.
+
+    Raises:
+        ConfigError: If the file contradicts itself, or scales without saying the trained length.
+    """
+    section = text_section(config)
+    blocks = layer_blocks(section)
+    old = section.get("rope_scaling")
+    new = blocks.get(family_of(section).layer_scaling) if blocks else section.get("rope_parameters")
+    if old and new:
+        _check_agreement(section, old, new)
+    for layer_type in blocks or (None,):
+        block = scaling_block(section, layer_type)
+        rope_type = scaling_type(block)
+        if not knows_length and section.get("max_position_embeddings") is not None:
+            trained_length(section, block, rope_type, section["max_position_embeddings"], [])
+
+
+def _check_agreement(section: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Checks that both dialects of one block say the same."""
+    left, right = ({k: v for k, v in block.items() if k not in ("type", "rope_theta")} for block in (old, new))
+    kinds = scaling_type(old), scaling_type(new)
+    if kinds[0] != kinds[1] or {**right, **left} != {**left, **right}:
+        raise ConfigError(
+            f"The config contradicts itself: rope_scaling says {dict(old)}, rope_parameters says {dict(new)}.",
+            "Keep one of them in config.json.",
+        )
+    if old.get("rope_theta") is None and section.get("rope_theta") is None and new.get("rope_theta") is not None:
+        raise ConfigError(
+            f"rope_scaling, which has no rope_theta, takes the place of rope_parameters, whose rope_theta is "
+            f"{new['rope_theta']:g}: transformers would silently use the default of the model's class.",
+            "Write rope_theta beside rope_scaling in config.json.",
+        )
+
+
+def trained_length(
+    section: Mapping[str, Any], block: Mapping[str, Any], rope_type: str, max_positions: int, warnings: list[str]
+) -> int:
+    """Returns L as a config says it, adding to ``warnings`` how it was read [tokens]."""
+    outer, inner = section.get("original_max_position_embeddings"), block.get("original_max_position_embeddings")
+    if layer_blocks(section):
+        outer = None  # read beside a single block only
+    if rope_type in TYPES_WITH_ORIGINAL_LENGTH:
+        given = outer if outer is not None else inner  # the top-level key wins in transformers
+        if given is None:
+            raise ConfigError(
+                f"The config scales with {rope_type!r} but does not say the trained length: "
+                f"max_position_embeddings = {max_positions} may be that or the extended one.",
+                "Say it: --original-length N",
+            )
+        return int(given)
+    if common_block({**block, "rope_type": rope_type})["rope_type"] == "linear" and inner is None:
+        factor = PositionInterpolation.create({"factor": block.get("factor")}).factor
+        length = round(max_positions / factor)
+        warnings.append(
+            f"Linear scaling by {factor:g} without the trained length: taken as max_position_embeddings / factor = "
+            f"{length}. If {max_positions} is the trained length, say --original-length {max_positions}."
+        )
+        return length
+    if rope_type == "dynamic" and inner is not None and inner != max_positions:
+        warnings.append(
+            f"Dynamic scaling starts at max_position_embeddings = {max_positions}; the original length of {inner} in the "
+            f"config is read by no runtime. If {inner} is the trained length, this checkpoint is not scaled up to {max_positions}."
+        )
+        return max_positions
+    return int(inner) if inner is not None else max_positions
+
+
+def refuse_unsupported(section: Mapping[str, Any]) -> None:
+    """Refuses families whose rotations a patch cannot reach, with the reason."""
+    reason = REFUSED_MODEL_TYPES.get(str(section.get("model_type")))
+    if reason:
+        raise UnsupportedModelError(f"Models of type {section.get('model_type')!r} are not supported: {reason}.")
+    for key, value in family_of(section).rope_needs.items():
+        if section.get(key) != value:
+            raise UnsupportedModelError(
+                f"The config says {key} = {section.get(key)}: this model has no rotary positions (others of its type do, with "
+                f"{key} = {value})."
+            )
+
+
+def check_types(config: Mapping[str, Any]) -> None:
+    """Checks that numbers are numbers: a text such as "4.0" is read by some runtimes and stops others.
+
+    Raises:
+        ConfigError: Naming the key and its value.
+    """
+    section = text_section(config)
+    for key in _WHOLE_KEYS:
+        _check_type(key, section.get(key), int)
+    for key in _NUMBER_KEYS:
+        _check_type(key, section.get(key), float)
+    for name in ("rope_scaling", "rope_parameters"):
+        block = section.get(name)
+        if block is not None and not isinstance(block, Mapping):
+            raise ConfigError(f"The config's {name} is {block!r}, not an object with keys.", "Mend config.json.")
+        for key, value in (block or {}).items():
+            if isinstance(value, Mapping):
+                for inner, item in value.items():
+                    _check_type(f"{name}.{key}.{inner}", item, _BLOCK_TYPES.get(inner))
+            _check_type(f"{name}.{key}", value, _BLOCK_TYPES.get(key))
+
+
+def _check_type(key: str, value: Any, kind: type | None) -> None:
+    if kind is None:
+        return
+    accepted = {int: (int,), float: (int, float), bool: (bool,), str: (str,), list: (list, tuple)}[kind]
+    is_wrong = not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool)
+    if value is not None and is_wrong:
+        word = {
+            int: "a whole number",
+            float: "a number",
+            bool: "true or false",
+            str: "text",
+            list: "a list of numbers",
+        }[kind]
+        raise ConfigError(f"The config's {key} is {value!r}, not {word}.", "Mend config.json.")
+    if kind in (int, float) and value is not None and not abs(value) <= sys.float_info.max:
+        is_whole = isinstance(value, int)  # a whole number without end has too many digits to print
+        raise ConfigError(
+            f"The config's {key} is {'too large' if is_whole else value}: it must be finite.", "Mend config.json."
+        )
+    if kind is list:
+        for item in value or ():
+            _check_type(key, item, float)

@@ -1,0 +1,103 @@
+"""The config that a method becomes in a model's family: its native type where that is exact there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ropectl.errors import MethodError
+from ropectl.hf.config.dialects import scaling_block, text_section
+from ropectl.hf.config.families import LATENT_ATTENTION_KEY, UNREAD_IN_LAYER_BLOCKS, family_of
+from ropectl.hf.config.layers import choose_layer_type, layer_blocks
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import RopeConfigPatch, ScalingMethod, universal_config
+
+#: Methods that need no universal form, for models in which all pairs turn and for those in which some stand still.
+_NATIVE = "yarn, pi, llama3, ntk, abf"
+_NATIVE_PROPORTIONAL = "pi, ntk, abf, and dynamic-ntk frozen at one length"
+
+
+def family_patch(
+    method: ScalingMethod, geometry: RopeGeometry, config_section: Mapping[str, Any], seq_len: int | None = None
+) -> RopeConfigPatch:
+    """Returns the config that a model or checkpoint of this family is given for a method.
+
+    The method's own choice (:meth:`ScalingMethod.config_patch`), unless the family's classes refuse that
+    type or compute something else from it: then the universal form. Keys that other runtimes read are left
+    out where this family's attention reads them too.
+
+    Args:
+        method: The method.
+        geometry: What the model was trained with.
+        config_section: The config, or its text part.
+        seq_len: Freeze a length-dependent method at this length [tokens].
+
+    Raises:
+        MethodError: If the method follows the length and the family can only hold one set of frequencies, or
+            if it needs the universal form and the family cannot carry it.
+    """
+    section = text_section(config_section)
+    patch = method.config_patch(geometry, seq_len)
+    is_exact = _is_exact(patch, geometry, section)
+    if method.depends_on_seq_len and seq_len is None and (not is_exact or geometry.num_turning is not None):
+        how = "pairs that stand still"
+        if geometry.num_turning is None:
+            how = f"rope_type {patch.rope_parameters['rope_type']!r}"
+        raise MethodError(
+            f"{method.label} follows the length of the sequence, which models of type {section.get('model_type')!r} "
+            f"cannot do with {how}.",
+            "Freeze it at one length.",
+        )
+    if not is_exact:
+        patch = universal_config(geometry, method.frequencies(geometry, seq_len), patch.max_position_embeddings)
+    reason = family_of(section).no_universal
+    if reason and patch.rope_parameters["rope_type"] == "longrope":
+        raise MethodError(
+            f"{method.label} has no config for models of type {section.get('model_type')!r}: {reason}.",
+            f"Methods with a type of their own work: {_NATIVE if geometry.num_turning is None else _NATIVE_PROPORTIONAL}.",
+        )
+    return _with_family_keys(patch, geometry, section)
+
+
+def _is_exact(patch: RopeConfigPatch, geometry: RopeGeometry, section: Mapping[str, Any]) -> bool:
+    """Whether the family's classes compute from the block what all others do."""
+    family = family_of(section)
+    if family.rope_types and patch.rope_parameters["rope_type"] not in family.rope_types:
+        return False
+    length = patch.rope_parameters.get("original_max_position_embeddings")
+    if family.keeps_original_length and length not in (None, _length_in_force(section, geometry)):
+        return False
+    return not layer_blocks(section) or not any(key in patch.rope_parameters for key in UNREAD_IN_LAYER_BLOCKS)
+
+
+def _with_family_keys(patch: RopeConfigPatch, geometry: RopeGeometry, section: Mapping[str, Any]) -> RopeConfigPatch:
+    """Adds what the family's classes read beside the common keys, and takes out hints that would change them."""
+    family, block, hints = family_of(section), dict(patch.rope_parameters), dict(patch.hints)
+    if section.get(LATENT_ATTENTION_KEY) is not None:
+        hints = {key: value for key, value in hints.items() if not key.startswith("mscale")}
+        block = {**_softmax_keys(block, section), **block}
+    if family.attention_keys and block["rope_type"] != "default":
+        block |= dict.fromkeys(family.attention_keys, block["attention_factor"])
+    if family.keeps_original_length:
+        block["original_max_position_embeddings"] = _length_in_force(section, geometry)
+        if block["rope_type"] == "longrope":  # other runtimes would derive a factor from the two lengths
+            hints |= dict.fromkeys(("short_mscale", "long_mscale"), block["attention_factor"])
+    return replace(patch, rope_parameters=block, hints=hints)
+
+
+def _softmax_keys(block: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of the softmax scale in the block in force, where the patch only says the same scaling again.
+
+    One of them alone, or both beside an explicit attention factor, is no part of the method.
+    """
+    current = scaling_block(section, choose_layer_type(section, None))
+    keys = {key: current[key] for key in ("mscale", "mscale_all_dim") if current.get(key) is not None}
+    is_same = all(block.get(key) == current.get(key) for key in ("rope_type", "factor"))
+    return keys if is_same and (len(keys) == 1 or "attention_factor" in block) else {}
+
+
+def _length_in_force(section: Mapping[str, Any], geometry: RopeGeometry) -> int:
+    """The trained length that the model's attention reads from the block now [tokens]."""
+    block = scaling_block(section, choose_layer_type(section, None))
+    return int(block.get("original_max_position_embeddings") or geometry.original_max_position_embeddings)

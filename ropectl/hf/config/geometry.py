@@ -1,0 +1,236 @@
+"""Rotary geometry and current scaling method out of a Hugging Face config, v4 or v5 dialect.
+
+A config is read as a plain dictionary, so that ``inspect`` needs neither torch nor transformers:
+
+- transformers 4 wrote ``rope_theta`` and ``rope_scaling`` (null without scaling) at the top level,
+  and older files call the type ``type``;
+- transformers 5 writes one ``rope_parameters`` block with ``rope_type`` and ``rope_theta``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.hf.config.dialects import (
+    TYPES_WITH_ORIGINAL_LENGTH,
+    refuse_unsupported,
+    scaling_block,
+    scaling_type,
+    text_section,
+    trained_length,
+)
+from ropectl.hf.config.families import (
+    HALF_SPLIT,
+    LATENT_ATTENTION_KEY,
+    SELF_CONTAINED_CONFIGS,
+    name_of,
+    named,
+    pairing_of,
+)
+from ropectl.hf.config.layers import attention_window, choose_layer_type, layer_types, layer_warnings
+from ropectl.hf.config.reading import block_warnings, family_parameters, trained_base
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.proportional import PROPORTIONAL, SHARE, common_block, turning_pairs
+from ropectl.rope.registry import method_from_native
+
+#: Keys without which transformers refuses a block of this type.
+_REQUIRED_KEYS = {
+    "llama3": ("low_freq_factor", "high_freq_factor"),
+    "longrope": ("short_factor", "long_factor"),
+}
+
+
+@dataclass(frozen=True)
+class RopeDescription:
+    """What a config says about the rotary embedding.
+
+    Attributes:
+        geometry: What the model was trained with.
+        method: The scaling the config already applies; ``none`` where it applies none.
+        max_position_embeddings: The context the config declares [tokens].
+        overridden: Whether the trained length is the user's word and not the config's, so that a model
+            built from the config computes something else until a method is applied.
+        warnings: What a person should know about the reading.
+        layer_type: The layer type that geometry and method speak of; None where all layers share one table.
+        layer_types: The layer types that have a table of their own; empty where all share one.
+        window: The attention window of the layers that are scaled [tokens]; None where they see the whole context.
+        pairing: Which channels of a head turn together: ``half-split`` or ``interleaved``.
+    """
+
+    geometry: RopeGeometry
+    method: ScalingMethod
+    max_position_embeddings: int
+    overridden: bool = False
+    warnings: tuple[str, ...] = field(default=())
+    layer_type: str | None = None
+    layer_types: tuple[str, ...] = ()
+    window: int | None = None
+    pairing: str = HALF_SPLIT
+
+    def capacity(self, method: ScalingMethod) -> int | None:
+        """Returns the context that ``method`` is made for on this model [tokens]; None if it follows the length.
+
+        For the checkpoint's own scaling that is what the checkpoint declares, which need not be factor times L.
+        """
+        capacity = method.capacity(self.geometry)
+        if capacity is not None and method == self.method and method.native in TYPES_WITH_ORIGINAL_LENGTH:
+            return self.max_position_embeddings
+        return capacity
+
+
+def window_note(description: RopeDescription, target_length: int) -> str | None:
+    """Returns a warning where an attention window ends before the context that is wanted; None otherwise.
+
+    Args:
+        description: What the config says.
+        target_length: The wanted context [tokens].
+    """
+    if description.window is None or description.window >= target_length:
+        return None
+    return (
+        f"Attention reaches back {description.window} tokens only (sliding window): at {target_length} tokens, what is "
+        "older is out of sight whatever the scaling. Only how far the window moves is measured."
+    )
+
+
+def is_self_contained(config: Mapping[str, Any]) -> bool:
+    """Returns whether the file says all about the rotary embedding, leaving nothing to its class's defaults."""
+    section = text_section(config)
+    further = SELF_CONTAINED_CONFIGS.get(str(section.get("model_type")))
+    if further is None:
+        return False
+    has_sizes = all(section.get(key) for key in ("max_position_embeddings", "hidden_size", "num_attention_heads"))
+    has_base = section.get("rope_theta") is not None or scaling_block(section).get("rope_theta") is not None
+    return has_sizes and has_base and all(section.get(key) is not None for key in further)
+
+
+def describe_rope(
+    config: Mapping[str, Any], original_length: int | None = None, layers: str | None = None
+) -> RopeDescription:
+    """Returns geometry and scaling method of a config.
+
+    Args:
+        config: The content of ``config.json``, or ``PreTrainedConfig.to_dict()``.
+        original_length: The trained length, where the config does not say it or says it wrongly.
+        layers: The layer type to describe, where each has its own table; by default the one that sees all.
+
+    Raises:
+        ConfigError: If the config contradicts itself or holds an impossible value.
+        UnsupportedModelError: If the model has no rotary embedding that a patch can reach.
+    """
+    section = text_section(config)
+    refuse_unsupported(section)
+    layer_type = choose_layer_type(section, layers)
+    block = scaling_block(section, layer_type)
+    rope_type = scaling_type(block)
+    warnings: list[str] = []
+    theta = _rope_theta(section, block, warnings)
+    max_positions = _max_positions(section)
+    length = original_length or trained_length(section, block, rope_type, max_positions, warnings)
+    _check_block(block, rope_type)
+    rotary_dim, num_turning = _rotated(section, block, layer_type, rope_type)
+    geometry = RopeGeometry(rotary_dim, theta, length, num_turning)
+    rope_type = str(common_block({**block, "rope_type": rope_type})["rope_type"])
+    base = trained_base(section, block, geometry)
+    if base is not None:
+        geometry, rope_type, theta = replace(geometry, rope_theta=base), "default", base
+    parameters = {**block, "rope_type": rope_type, "rope_theta": theta}
+    if rope_type in ("yarn", "longrope") and block.get("factor") is None:
+        parameters["factor"] = max_positions / length  # as transformers derives it
+    method = method_from_native(family_parameters(section, parameters), geometry)
+    if method is None:
+        raise UnsupportedModelError(
+            f"The config scales its rotary embedding with rope_type {rope_type!r}, which ropectl does not know."
+        )
+    method.frequencies(geometry)  # lists of a wrong length and the like show here
+    warnings += block_warnings(parameters, max_positions, length) + layer_warnings(section, layer_type)
+    return RopeDescription(
+        geometry,
+        method,
+        max_positions,
+        overridden=original_length is not None and rope_type not in ("default", "linear"),
+        warnings=tuple(warnings),
+        layer_type=layer_type,
+        layer_types=tuple(layer_types(section)),
+        window=attention_window(section, layer_type),
+        pairing=pairing_of(section),
+    )
+
+
+def _max_positions(section: Mapping[str, Any]) -> int:
+    positions = named(section, "max_position_embeddings")
+    if positions is None:
+        raise UnsupportedModelError(
+            "The config has no max_position_embeddings: it is not a model with rotary positions."
+        )
+    if int(positions) != positions:
+        name = name_of(section, "max_position_embeddings")
+        raise ConfigError(f"{name} = {positions} is not a whole number of tokens.")
+    return int(positions)
+
+
+def _check_block(block: Mapping[str, Any], rope_type: str) -> None:
+    """Refuses a block that lacks what its type needs."""
+    absent = [key for key in _REQUIRED_KEYS.get(rope_type, ()) if block.get(key) is None]
+    if absent:
+        raise ConfigError(
+            f"The config scales with {rope_type!r} but does not say {', '.join(absent)}.", "Mend config.json."
+        )
+
+
+def _rope_theta(section: Mapping[str, Any], block: Mapping[str, Any], warnings: list[str]) -> float:
+    inner, outer = block.get("rope_theta"), section.get("rope_theta")
+    if inner is None and outer is None:
+        raise UnsupportedModelError(
+            "The config has no rope_theta: it is not a model with a rotary embedding that can be scaled."
+        )
+    if inner is not None and outer is not None and inner != outer:
+        warnings.append(
+            f"rope_theta stands twice: {inner:g} in the scaling block (used by transformers 5) and {outer:g} beside it "
+            "(used by transformers 4)."
+        )
+    return float(inner if inner is not None else outer or 0)
+
+
+def _rotated(
+    section: Mapping[str, Any], block: Mapping[str, Any], layer_type: str | None, rope_type: str
+) -> tuple[int, int | None]:
+    """Returns d, and how many pairs turn where some of them stand still."""
+    head_dim = _head_dim(section, layer_type)
+    share = block.get("partial_rotary_factor", section.get("partial_rotary_factor") if layer_type is None else None)
+    if share is None:
+        return int(head_dim), None
+    if not 0 < share <= 1:
+        raise ConfigError(f"partial_rotary_factor = {share} is not possible: it must be greater than 0 and at most 1.")
+    if rope_type == PROPORTIONAL:
+        turning = turning_pairs({SHARE: share}, head_dim)
+        return head_dim, None if turning == head_dim // 2 else turning
+    if share < 1 and section.get("model_type") in SELF_CONTAINED_CONFIGS:
+        raise UnsupportedModelError(
+            f"The config says partial_rotary_factor = {share}, but models of type {section.get('model_type')!r} rotate whole heads."
+        )
+    return int(head_dim * share), None
+
+
+def _head_dim(section: Mapping[str, Any], layer_type: str | None) -> int:
+    """The width that the table is made for; some families give single layers another than the rest."""
+    kinds = section.get("layer_types") or ()
+    own = section.get("per_layer_config") or {}
+    widths = [
+        changes["head_dim"]
+        for index, changes in own.items()
+        if int(index) < len(kinds) and kinds[int(index)] == layer_type and changes.get("head_dim")
+    ]
+    head_dim = widths[0] if widths else named(section, "head_dim")
+    if head_dim is None:
+        head_dim = section.get(LATENT_ATTENTION_KEY)
+    if head_dim is None:
+        hidden, heads = named(section, "hidden_size"), named(section, "num_attention_heads")
+        if not hidden or not heads:
+            raise UnsupportedModelError("The config has neither head_dim nor hidden_size and num_attention_heads.")
+        head_dim = hidden // heads
+    return int(head_dim)

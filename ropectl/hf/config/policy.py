@@ -1,0 +1,140 @@
+"""Which method a request means on a model that may be scaled already: never stacked, never lost."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ropectl.errors import ConfigError, MethodError
+from ropectl.hf.config.geometry import RopeDescription
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import MAX_FACTOR, ScalingMethod
+from ropectl.rope.registry import parse_method, parse_spec
+
+
+class Policy(Enum):
+    """What becomes of the scaling that a checkpoint has when another is asked for."""
+
+    refuse = "refuse"
+    #: The new method by the product of both factors, counted from the trained length.
+    compose = "compose"
+    #: The new method as it is, counted from the trained length.
+    replace = "replace"
+
+
+def check_target(geometry: RopeGeometry, target_length: int) -> None:
+    """Checks that a wanted length is one that a method can be asked for.
+
+    Raises:
+        ConfigError: If it is more than any factor makes of the trained length.
+    """
+    trained = geometry.original_max_position_embeddings
+    if target_length > MAX_FACTOR * trained:
+        raise ConfigError(
+            f"target-length = {target_length} is {target_length / trained:.4g} times the trained length of {trained} tokens; "
+            f"methods extend by at most {MAX_FACTOR:g}.",
+            f"Type for example: --target-length {4 * trained}",
+        )
+
+
+def resolve_factor(geometry: RopeGeometry, factor: float | None, target_length: int | None) -> float | None:
+    """Returns the extension factor that ``--factor`` and ``--target-length`` say together.
+
+    Raises:
+        ConfigError: If they contradict each other, or the target is below the trained length.
+    """
+    if target_length is None:
+        return factor
+    trained = geometry.original_max_position_embeddings
+    implied = target_length / trained
+    check_target(geometry, target_length)
+    if implied < 1:
+        raise ConfigError(
+            f"target-length = {target_length} is below the trained length of {trained} tokens.",
+            f"Type for example: --target-length {4 * trained}",
+        )
+    if factor is not None and geometry.target_length(factor) == target_length:
+        return factor  # the target is the factor, rounded to a token
+    if factor is not None:
+        raise ConfigError(
+            f"--factor {factor:g} and --target-length {target_length} contradict each other: {target_length} / {trained} = {implied:g}.",
+            "Give one of them.",
+        )
+    return implied
+
+
+def choose_method(
+    name: str, rope: RopeDescription, spec: str, factor: float | None, policy: Policy, composable: bool = True
+) -> ScalingMethod:
+    """Returns the method that a spec means on a model.
+
+    Args:
+        name: The model, for messages.
+        rope: What its config says.
+        spec: The method asked for.
+        factor: The factor asked for beside the spec; None for none.
+        policy: What becomes of scaling that is there.
+        composable: Whether the command at hand can compose, for the message.
+
+    Raises:
+        MethodError: If the spec is wrong, or the model is scaled and the policy is to refuse.
+    """
+    wanted = parse_method(spec, factor, rope.geometry)
+    wanted.frequencies(rope.geometry)  # parameters that do not fit this geometry show here
+    existing = rope.method
+    is_taken = existing.name != "none" and wanted.name != "none"
+    if policy is Policy.compose:
+        return compose(existing, wanted, rope.geometry)
+    if is_taken and policy is Policy.refuse:
+        raise MethodError(_refusal(name, rope, wanted), _ways_on(rope, wanted, composable))
+    return wanted
+
+
+def compose(existing: ScalingMethod, wanted: ScalingMethod, geometry: RopeGeometry) -> ScalingMethod:
+    """Returns ``wanted`` with the product of both factors: one scaling, counted from the trained length.
+
+    Raises:
+        MethodError: If one of the two has no factor.
+    """
+    for method in (existing, wanted):
+        if method.name != "none" and not hasattr(method, "factor"):
+            raise MethodError(
+                f"{method.label} has no extension factor, so it cannot be composed with another.",
+                "Give the method for the whole extension: --replace",
+            )
+    total = getattr(existing, "factor", 1.0) * getattr(wanted, "factor", 1.0)
+    if wanted.name == "none":
+        raise MethodError("none adds nothing to compose.", "To take the scaling out: --replace -m none")
+    fixed = [name for name in wanted.missing({"factor": total}) if name != "factor"]
+    fixed += ["attention_factor"] if getattr(wanted, "attention_factor", None) is not None else []
+    if fixed:
+        raise MethodError(
+            f"{wanted.label} gives {', '.join(fixed)} for its own factor; composed to {total:g} they would be another's.",
+            f"Give the method for the whole extension: --replace -m {wanted.name}:factor={total:g},...",
+        )
+    _, parameters = parse_spec(str(wanted))
+    return wanted.create({**parameters, "factor": total})
+
+
+def _refusal(name: str, rope: RopeDescription, wanted: ScalingMethod) -> str:
+    trained = rope.geometry.original_max_position_embeddings
+    return (
+        f"{name} is already scaled: {rope.method.label} over a trained length of {trained} tokens. "
+        f"{wanted.label} would not be added to that but take its place."
+    )
+
+
+def _ways_on(rope: RopeDescription, wanted: ScalingMethod, composable: bool) -> str:
+    replaced = f"To put it there: --replace ({_outcome(wanted, rope.geometry)})."
+    if not composable:
+        return replaced
+    try:
+        composed = compose(rope.method, wanted, rope.geometry)
+    except MethodError:
+        return replaced
+    return f"{replaced} To extend what is there further: --compose ({_outcome(composed, rope.geometry)})."
+
+
+def _outcome(method: ScalingMethod, geometry: RopeGeometry) -> str:
+    trained = geometry.original_max_position_embeddings
+    length = "follows the length" if method.depends_on_seq_len else f"{method.target_length(geometry)} tokens"
+    return f"{method.label} over {trained}: {length}"

@@ -1,0 +1,83 @@
+"""Keys of a scaling block that do not mean the same everywhere: what a family makes of them, and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ropectl.errors import UnsupportedModelError
+from ropectl.hf.config.families import UNREAD_IN_LAYER_BLOCKS, family_of
+from ropectl.hf.config.layers import layer_blocks
+from ropectl.rope.frequencies import yarn_attention_factor
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.methods.ntk import ntk_base
+
+#: Relative difference between two spellings of one attention factor that is no more than rounding.
+_SAME = 1e-6
+
+
+def family_parameters(section: Mapping[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    """Returns a scaling block in common terms, where the family means something of its own by its keys.
+
+    Args:
+        section: The config's text part.
+        parameters: The block, with ``rope_type``, ``rope_theta`` and ``factor`` filled in.
+
+    Raises:
+        UnsupportedModelError: If no method can stand for what the family computes.
+    """
+    family, result = family_of(section), dict(parameters)
+    if layer_blocks(section):
+        result = {key: value for key, value in result.items() if key not in UNREAD_IN_LAYER_BLOCKS}
+    if result["rope_type"] == "default":
+        return result
+    if family.static_longrope and result["rope_type"] == "longrope":
+        result["long_factor"] = result["short_factor"]
+    if family.attention_keys:
+        factors = {result.get(key) for key in family.attention_keys}
+        if len(factors) != 1 or None in factors:
+            raise UnsupportedModelError(
+                f"The config says {' and '.join(f'{key} = {result.get(key)}' for key in family.attention_keys)}: one "
+                "attention factor for every length is needed, given by both."
+            )
+        result["attention_factor"] = factors.pop()
+    return result
+
+
+def trained_base(section: Mapping[str, Any], block: Mapping[str, Any], geometry: RopeGeometry) -> float | None:
+    """Returns the base that a ``dynamic`` block with a fixed ``alpha`` stands for; None for all other blocks.
+
+    HunYuan's models were trained with it, so it is no scaling but the base itself: b * alpha^(d/(d-2)).
+    """
+    alpha = block.get("alpha")
+    is_dynamic = block.get("rope_type", block.get("type")) == "dynamic"
+    return ntk_base(geometry, alpha) if alpha and is_dynamic and family_of(section).alpha_is_ntk else None
+
+
+def block_warnings(parameters: Mapping[str, Any], max_positions: int, length: int) -> list[str]:
+    """Returns what a person should know of a ``yarn`` block that runtimes read differently.
+
+    Args:
+        parameters: The block, with ``rope_type`` and ``factor`` filled in.
+        max_positions: The context the config declares [tokens].
+        length: The trained length [tokens].
+    """
+    if parameters["rope_type"] != "yarn":
+        return []
+    factor, warnings = parameters["factor"], []
+    declared = round(factor * length)
+    if declared != max_positions:
+        warnings.append(
+            f"YaRN by {factor:g} over {length} tokens makes {declared}, but max_position_embeddings is {max_positions} "
+            f"({max_positions / length:g} times as long): some runtimes go by the factor ({factor:g}, as here), others by the ratio."
+        )
+    formula = yarn_attention_factor(factor)
+    multiplier, absolute = parameters.get("attn_factor"), parameters.get("attention_factor")
+    net = formula if multiplier is None else multiplier * formula
+    if multiplier is not None and (absolute is None or abs(net - absolute) > _SAME * absolute):
+        warnings.append(
+            f"attn_factor = {multiplier:g} is a multiplier to some runtimes, which then compute an attention factor of "
+            f"{net:.4f}, and ignored by transformers, which computes {absolute or formula:.4f} (as here). Say which is meant: "
+            "write attention_factor, the final value."
+        )
+    return warnings

@@ -1,0 +1,1 @@
+"""A live model: loading it, its rotary modules, its cache."""

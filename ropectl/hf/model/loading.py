@@ -1,0 +1,141 @@
+"""Weights and tokenizers: loaded once, complete, and with the rotary tables verified."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ropectl.errors import ConfigError
+from ropectl.hf.config.adapter import merge_adapter
+from ropectl.hf.config.source import ModelSource, load_hint
+from ropectl.hf.model.out_of_memory import is_out_of_memory
+from ropectl.hf.run_names import DTYPES
+from ropectl.names import unknown_choice
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """How weights are loaded.
+
+    Attributes:
+        dtype: ``auto`` is float32 on the CPU and the checkpoint's own type elsewhere.
+        device: ``auto`` is the first accelerator, else the CPU.
+        trust_remote_code: Run modelling code that comes with the checkpoint.
+        allow_pickle: Load ``.bin`` weights, which can run code while being read.
+        attention: Attention implementation of transformers, such as ``sdpa``; its default if None.
+    """
+
+    dtype: str = "auto"
+    device: str = "auto"
+    trust_remote_code: bool = False
+    allow_pickle: bool = False
+    attention: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise unknown_choice("dtype", self.dtype, DTYPES)
+
+
+def resolve_device(name: str) -> Any:
+    """Returns the torch device that ``name`` stands for.
+
+    Raises:
+        ConfigError: If this machine has no such device.
+    """
+    import torch
+
+    if name == "auto":
+        if not torch.accelerator.is_available():
+            return torch.device("cpu")
+        device = torch.accelerator.current_accelerator()
+        local = os.environ.get("LOCAL_RANK")  # each process that a launcher starts on a machine has a device of its own
+        return torch.device(device.type, int(local)) if device is not None and local is not None else device
+    try:
+        device = torch.device(name)
+        if device.type == "meta":
+            raise RuntimeError("it holds no numbers")
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(
+            f"device = {name!r} is not possible here: {str(error).splitlines()[0]}", "Type for example: --device cpu"
+        ) from None
+    return device
+
+
+def load_tokenizer(source: ModelSource, options: LoadOptions) -> Any:
+    """Returns the tokenizer; cheap enough for checks before weights load.
+
+    Raises:
+        ConfigError: If it is missing or needs remote code without leave.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source.tokenizer_location, **_common_arguments(source, options))
+    except (OSError, ValueError, ImportError) as error:
+        raise ConfigError(f"The tokenizer of {source.name} cannot be loaded: {error}", load_hint(str(error))) from None
+    tokenizer.model_max_length = sys.maxsize  # whole documents are tokenized; no warning that they are long
+    return tokenizer
+
+
+def load_model(source: ModelSource, options: LoadOptions) -> Any:
+    """Returns the model in evaluation mode, its rotary tables verified against the config.
+
+    Raises:
+        ConfigError: If the checkpoint needs remote code or pickled weights without leave, or is incomplete.
+        PatchError: If the loaded rotary tables are not what the config says.
+    """
+    from ropectl.hf.model.model_class import loader
+    from ropectl.hf.model.patch import apply_rope, verify_rope
+
+    device = resolve_device(options.device)
+    dtype = ("float32" if device.type == "cpu" else "auto") if options.dtype == "auto" else options.dtype
+    # Weights of a wrong shape are reported like missing ones, so that both are refused with their names.
+    arguments: dict[str, Any] = {"dtype": dtype, "ignore_mismatched_sizes": True, **_common_arguments(source, options)}
+    if device.type != "cpu":
+        arguments["device_map"] = {"": device}  # straight to the device, without a copy in host memory
+    if options.attention:
+        arguments["attn_implementation"] = options.attention
+    if source.gguf_file:
+        import transformers
+
+        if hasattr(transformers, "GgufConfig"):  # older versions always dequantize
+            arguments["quantization_config"] = transformers.GgufConfig(dequantize=True)
+    elif not options.allow_pickle:
+        arguments["use_safetensors"] = True
+    try:
+        kind = loader(source.config)
+        model, report = kind.from_pretrained(source.location, output_loading_info=True, **arguments)
+    except Exception as error:  # a model's constructor may raise anything over a config it was not made for
+        if is_out_of_memory(error):
+            raise
+        raise ConfigError(f"{source.name} cannot be loaded: {error}", load_hint(str(error))) from None
+    _check_complete(source, report)
+    model.eval()
+    rope = source.loaded_rope
+    if not rope.overridden:  # else the config's own tables are not the ones that will be measured
+        verify_rope(model, rope.method.frequencies(rope.geometry), rope.layer_type)
+    if source.adapter is not None:
+        return merge_adapter(model, source.adapter, options.allow_pickle).eval()
+    if source.gguf_file and source.rope.method != rope.method:
+        apply_rope(model, source.rope.method, geometry=source.rope.geometry, layers=rope.layer_type)
+    return model
+
+
+def _check_complete(source: ModelSource, report: Mapping[str, Any]) -> None:
+    """Refuses a checkpoint that lacks weights: transformers fills them with random numbers and only logs it."""
+    mismatched = [key[0] if isinstance(key, tuple) else key for key in report.get("mismatched_keys", ())]
+    absent = sorted({*report.get("missing_keys", ()), *mismatched})
+    if absent:
+        names = ", ".join(absent[:3]) + (f" and {len(absent) - 3} more" if len(absent) > 3 else "")
+        raise ConfigError(
+            f"{source.name} is not a complete causal language model: the checkpoint lacks {names}, or has another shape there."
+        )
+
+
+def _common_arguments(source: ModelSource, options: LoadOptions) -> dict[str, Any]:
+    arguments = {"revision": source.revision, "trust_remote_code": options.trust_remote_code}
+    return arguments | ({"gguf_file": source.gguf_file} if source.gguf_file else {})

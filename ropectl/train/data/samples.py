@@ -1,0 +1,251 @@
+"""Training samples by number: what is trained on at step n is a function of the settings and n alone.
+
+So a resumed run continues with the very next sample, at once, wherever it stopped, and any number of ranks
+read the same sequence. Samples come in cycles of ``CYCLE``, each with the same number of every kind at
+shuffled places: shares are exact, and how many samples of a kind came before is arithmetic.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ropectl.data.passkey import TRAINING_NAMESPACE, PasskeyPromptBuilder
+from ropectl.data.token_store import TokenStore
+from ropectl.errors import ConfigError
+from ropectl.names import unknown_choice
+from ropectl.train.data.packing import PACKINGS, BlockPlan, Piece
+from ropectl.train.data.positions import POLICIES
+
+#: Where there is nothing to predict.
+IGNORE = -100
+
+#: Samples in which every kind has its exact share.
+CYCLE = 100
+
+TEXT, SHORT, PASSKEY = "text", "short", "passkey"
+
+
+@dataclass(frozen=True)
+class TrainingSample:
+    """One sequence to train on.
+
+    Attributes:
+        input_ids: Tokens, ``(T,)``.
+        targets: The token that each position has to predict, shifted here and nowhere else, ``(T,)``.
+            ``IGNORE`` where there is none: at the last position, and where the next token is BOS or
+            belongs to another document.
+        position_ids: Positions, ``(T,)``; None stands for 0 to T - 1.
+        kind: ``text``, ``short`` or ``passkey``.
+        skips: Positions jump, and yet it is one sequence: it needs a mask of ones.
+    """
+
+    input_ids: list[int]
+    targets: list[int]
+    position_ids: list[int] | None
+    kind: str
+    skips: bool = False
+
+
+class TrainingData:
+    """The endless sequence of training samples.
+
+    Text samples visit every block of the plan once an epoch, in another order each epoch. Short samples
+    are windows of random blocks with positions from 0; they keep the model what it was on ordinary text.
+    Passkey samples are retrieval prompts of ``seq_len`` tokens with their needle anywhere. Neither
+    disturbs the order of the text.
+
+    Args:
+        store: The tokens.
+        plan: Blocks of them.
+        tokenizer: Makes passkey prompts.
+        bos_token_id: Never a target; begins passkey prompts. None for none.
+        seq_len: Tokens of a block.
+        packing: How the plan was made; with ``isolated``, positions start anew at every piece.
+        positions: Position policy of text and passkey samples.
+        target_length: Context that training is for [tokens]; a policy that skips needs it.
+        pose_chunks: Parts of a sequence between skips.
+        short_fraction: Share of short samples, in whole hundredths.
+        short_length: Tokens of a short sample.
+        passkey_fraction: Share of passkey samples, in whole hundredths.
+        seed: Decides every order and every draw.
+
+    Raises:
+        ConfigError: If a setting is not possible, alone or with another.
+    """
+
+    def __init__(
+        self,
+        store: TokenStore,
+        plan: BlockPlan,
+        tokenizer: Any,
+        bos_token_id: int | None,
+        *,
+        seq_len: int,
+        packing: str,
+        positions: str = "contiguous",
+        target_length: int | None = None,
+        pose_chunks: int = 2,
+        short_fraction: float = 0.0,
+        short_length: int | None = None,
+        passkey_fraction: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        _check_positions(positions, packing, seq_len, target_length, pose_chunks)
+        self._short_length = _check_short(short_fraction, short_length)
+        self._counts = _kind_counts(short_fraction, passkey_fraction)
+        self._store, self._plan, self._bos = store, plan, bos_token_id
+        self._seq_len, self._packing = seq_len, packing
+        self._policy, self._target_length, self._chunks = POLICIES[positions], target_length or seq_len, pose_chunks
+        self._seed = seed
+        self._prompts = PasskeyPromptBuilder(tokenizer, bos_token_id, seed, namespace=TRAINING_NAMESPACE)
+        if self._counts[PASSKEY]:
+            self._prompts.build(seq_len, 0.5, 0)  # refuses a length that is too short, before anything loads
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks of text: text samples in an epoch."""
+        return self._plan.num_blocks
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all tokens of the text."""
+        return self._store.fingerprint
+
+    def epoch(self, index: int) -> int:
+        """Returns how often all text had been seen before a sample."""
+        return self._num_text_before(index) // self.num_blocks
+
+    def kind(self, index: int) -> str:
+        """Returns the kind of a sample."""
+        cycle, place = divmod(index, CYCLE)
+        return _cycle_kinds(self._seed, cycle, tuple(self._counts.items()))[place]
+
+    def block(self, index: int) -> int | None:
+        """Returns the block that a text sample is; None for other kinds."""
+        if self.kind(index) != TEXT:
+            return None
+        epoch, place = divmod(self._num_text_before(index), self.num_blocks)
+        return int(_block_order(self._seed, epoch, self.num_blocks)[place])
+
+    def sample(self, index: int) -> TrainingSample:
+        """Returns a sample: a pure function of the settings and ``index``.
+
+        Args:
+            index: Sequences since training began, over all ranks and epochs.
+        """
+        rng = random.Random(f"ropectl-training:{self._seed}:{index}")
+        block = self.block(index)
+        if block is not None:
+            return self._text(block, rng)
+        return self._short(rng) if self.kind(index) == SHORT else self._passkey(index, rng)
+
+    def _text(self, block: int, rng: random.Random) -> TrainingSample:
+        pieces = [self._store.tokens(*piece) for piece in self._plan.pieces(block)]
+        input_ids = [token for piece in pieces for token in piece]
+        targets = [target for piece in pieces for target in self._targets(piece)]
+        position_ids = self._positions(rng, len(input_ids))
+        if self._packing == "isolated" and len(pieces) > 1:
+            position_ids = [position for piece in pieces for position in range(len(piece))]
+        return TrainingSample(input_ids, targets, position_ids, TEXT, self._policy.skips)
+
+    def _short(self, rng: random.Random) -> TrainingSample:
+        """A window at a random place of a random block's longest piece; the whole piece where that is shorter."""
+        document, start, stop = max(self._plan.pieces(rng.randrange(self.num_blocks)), key=_piece_length)
+        length = min(self._short_length, stop - start)
+        start += rng.randint(0, stop - start - length)
+        input_ids = self._store.tokens(document, start, start + length)
+        return TrainingSample(input_ids, self._targets(input_ids), None, SHORT)
+
+    def _passkey(self, index: int, rng: random.Random) -> TrainingSample:
+        input_ids = self._prompts.build(self._seq_len, rng.random(), index).input_ids
+        position_ids = self._positions(rng, len(input_ids))
+        return TrainingSample(input_ids, self._targets(input_ids), position_ids, PASSKEY, self._policy.skips)
+
+    def _targets(self, input_ids: list[int]) -> list[int]:
+        """What each token of one document's piece has to predict."""
+        following = [IGNORE if token == self._bos else token for token in input_ids[1:]]
+        return [*following, IGNORE]
+
+    def _positions(self, rng: random.Random, length: int) -> list[int] | None:
+        """Positions of one sequence; None stands for 0, 1, 2, ..."""
+        if not self._policy.skips:
+            return None
+        return self._policy.positions(rng, length, self._target_length, self._chunks)
+
+    def _num_text_before(self, index: int) -> int:
+        cycle, place = divmod(index, CYCLE)
+        kinds = _cycle_kinds(self._seed, cycle, tuple(self._counts.items()))
+        return cycle * self._counts[TEXT] + kinds[:place].count(TEXT)
+
+
+@lru_cache(maxsize=4)
+def _block_order(seed: int, epoch: int, num_blocks: int) -> np.ndarray:
+    """Blocks in the order of an epoch, ``(num_blocks,)``."""
+    entropy = [abs(seed), int(seed < 0), epoch]  # numpy takes no negative seeds
+    return np.random.default_rng(entropy).permutation(num_blocks)
+
+
+@lru_cache(maxsize=4)
+def _cycle_kinds(seed: int, cycle: int, counts: tuple[tuple[str, int], ...]) -> list[str]:
+    """Kinds of the samples of a cycle."""
+    kinds = [kind for kind, number in counts for _ in range(number)]
+    random.Random(f"ropectl-kinds:{seed}:{cycle}").shuffle(kinds)
+    return kinds
+
+
+def _piece_length(piece: Piece) -> int:
+    return piece.stop - piece.start
+
+
+def _check_positions(positions: str, packing: str, seq_len: int, target_length: int | None, chunks: int) -> None:
+    if packing not in PACKINGS:
+        raise unknown_choice("packing", packing, PACKINGS)
+    if positions not in POLICIES:
+        raise unknown_choice("positions", positions, POLICIES)
+    if not POLICIES[positions].skips:
+        return
+    if packing == "isolated":
+        raise ConfigError(
+            f"positions = {positions} is not possible with packing = isolated: positions that skip need one sequence "
+            "that sees all of itself.",
+            "Type: --packing concat (or none)",
+        )
+    if target_length is None or target_length < seq_len:
+        raise ConfigError(
+            f"positions = {positions} needs a target length of at least seq-len = {seq_len} tokens; it is {target_length}.",
+            "Give --target-length or --factor, or a shorter --seq-len.",
+        )
+    if chunks < 2:
+        raise ConfigError(f"pose-chunks = {chunks} is not possible: allowed are 2 and more.")
+
+
+def _check_short(fraction: float, length: int | None) -> int:
+    if fraction > 0 and (length is None or length < 2):
+        raise ConfigError(f"short-length = {length} is not possible: short samples need 2 tokens or more.")
+    return length or 0
+
+
+def _kind_counts(short_fraction: float, passkey_fraction: float) -> dict[str, int]:
+    """Samples of each kind in a cycle."""
+    counts = {}
+    for name, kind, fraction in (
+        ("short-fraction", SHORT, short_fraction),
+        ("passkey-fraction", PASSKEY, passkey_fraction),
+    ):
+        counts[kind] = round(fraction * CYCLE)
+        if not 0 <= fraction <= 1 or abs(fraction * CYCLE - counts[kind]) > 1e-6:
+            raise ConfigError(
+                f"{name} = {fraction} is not possible: allowed are 0 to 1 in steps of {1 / CYCLE}.",
+                f"Type for example: --{name} {min(max(counts[kind], 1), CYCLE) / CYCLE}",
+            )
+    counts[TEXT] = CYCLE - counts[SHORT] - counts[PASSKEY]
+    if counts[TEXT] < 0:
+        raise ConfigError(
+            f"short-fraction = {short_fraction} and passkey-fraction = {passkey_fraction} are more than 1 together."
+        )
+    return counts
