@@ -1,4 +1,4 @@
-"""YAML is read strictly: a slip is one message with its line, never another value (G05)."""
+"""YAML is read strictly: a slip is one message with its line, never another value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Near names: one function says them everywhere, and every kind of name has it (G05)."""
+"""Near names: one function says them everywhere, and every kind of name has it."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def logits(model: Any) -> torch.Tensor:
 
 
 def test_without_its_scaling_an_adapter_is_refused(adapter: Path, ropectl: Run, tmp_path: Path) -> None:
-    """C12: not silently run as plain RoPE."""
+    """Not silently run as plain RoPE."""
     for arguments in (["eval-perplexity", str(adapter)], ["patch", str(adapter), "-o", str(tmp_path / "out")]):
         code, _, err = ropectl(*arguments)
         assert code == 2 and "does not say the scaling it was trained with" in err and "-m none" in err
@@ -91,7 +91,7 @@ def test_merging_gives_the_weights_that_peft_computes(adapter: Path, checkpoint:
 
 @pytest.mark.parametrize("is_tied", [True, False])
 def test_a_trained_embedding_survives_tying(tmp_path: Path, is_tied: bool) -> None:
-    """C10: an adapter that trained embedding or head apart unties them, in the file as in memory."""
+    """An adapter that trained embedding or head apart unties them, in the file as in memory."""
     make_model(tie_word_embeddings=is_tied).save_pretrained(tmp_path / "base")
     adapter = save_adapter(tmp_path / "base", tmp_path / "adapter", ["embed_tokens", "lm_head"])
     in_memory = logits(load_model(read_config(str(adapter)), LoadOptions(device="cpu")))
@@ -120,7 +120,7 @@ def test_pickled_adapters_need_leave(adapter: Path) -> None:
 
 
 def test_a_merged_adapter_carries_the_scaling_of_its_patched_base(adapter: Path, tmp_path: Path) -> None:
-    """C01: whatever the way to a checkpoint, its rotary fields are those of the patched base."""
+    """Whatever the way to a checkpoint, its rotary fields are those of the patched base."""
     base = json.loads((adapter / "adapter_config.json").read_text())["base_model_name_or_path"]
     common = {"method": "yarn", "factor": 4}
     patch_checkpoint(PatchSettings(model=base, out=tmp_path / "base-scaled", **common))

@@ -82,7 +82,7 @@ def test_the_text_part_of_a_multimodal_model(tmp_path: Path, method: str) -> Non
 
 
 def test_one_layer_type_is_scaled_and_the_others_stay(tmp_path: Path) -> None:
-    """A15: by default the layers that see the whole context; another type by name; one after the other."""
+    """By default the layers that see the whole context; another type by name; one after the other."""
     tiny_model("gemma3_text").save_pretrained(tmp_path / "source")
     before = json.loads((tmp_path / "source" / "config.json").read_text())["rope_parameters"]
 

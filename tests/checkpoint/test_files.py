@@ -54,7 +54,7 @@ def rich_checkpoint(checkpoint: Checkpoint) -> Path:
 
 
 def test_everything_else_survives_byte_for_byte(rich_checkpoint: Path, tmp_path: Path) -> None:
-    """C11: no weight changes, no type changes, the source is as it was."""
+    """No weight changes, no type changes, the source is as it was."""
     before = digest(rich_checkpoint)
     record = patch_checkpoint(settings(rich_checkpoint, tmp_path / "out"))
     after = digest(tmp_path / "out")

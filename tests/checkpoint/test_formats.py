@@ -119,7 +119,7 @@ def reference_logits(name: str, dtype: str) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FORMS)
 def test_a_clean_process_computes_the_method(clean_logits: dict[str, torch.Tensor], name: str, dtype: str) -> None:
-    """C04, D3: against frequencies of the formula in the buffers; the config has no part in the reference."""
+    """Against frequencies of the formula in the buffers; the config has no part in the reference."""
     expected, actual = reference_logits(name, dtype), clean_logits[f"{name}/{dtype}"]
     difference = ((expected - actual).abs().max() / expected.abs().max()).item()
     assert difference <= UNIVERSAL_LOGITS[dtype]
@@ -155,7 +155,7 @@ def v5_reading(config: dict[str, Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_both_dialects_say_the_same(written: dict[str, Path], name: str) -> None:
-    """A06: two readers written by hand, one for each generation."""
+    """Two readers written by hand, one for each generation."""
     config = json.loads((written[f"{name}/float32"] / "config.json").read_text())
     assert v4_reading(config) == v5_reading(config)
     assert isinstance(config["max_position_embeddings"], int)
@@ -163,7 +163,7 @@ def test_both_dialects_say_the_same(written: dict[str, Path], name: str) -> None
 
 
 def test_lengths_and_factor_agree(written: dict[str, Path]) -> None:
-    """A10, A11, C03: whichever rule a reader uses, it finds the same factor and the trained length."""
+    """Whichever rule a reader uses, it finds the same factor and the trained length."""
     for name in ("yarn", "llama3", "ntk-by-parts", "by parts as coded"):
         config = json.loads((written[f"{name}/float32"] / "config.json").read_text())
         for block in (config["rope_scaling"], config["rope_parameters"]):
@@ -173,7 +173,7 @@ def test_lengths_and_factor_agree(written: dict[str, Path]) -> None:
 
 
 def test_lengths_of_other_types(written: dict[str, Path]) -> None:
-    """C02, A12: linear and dynamic keep the trained length, which others multiply or start from."""
+    """Linear and dynamic keep the trained length, which others multiply or start from."""
     lengths = {
         name: json.loads((written[f"{name}/float32"] / "config.json").read_text())["max_position_embeddings"]
         for name in ("pi", "dynamic-ntk", "ntk", "dynamic-yarn", "longrope", "none")
@@ -199,7 +199,7 @@ def test_what_is_written_is_read_back(written: dict[str, Path]) -> None:
 
 
 def test_dynamic_follows_the_length_in_stock_transformers(written: dict[str, Path]) -> None:
-    """A12: raising the declared length would have switched the scaling off."""
+    """Raising the declared length would have switched the scaling off."""
     model = AutoModelForCausalLM.from_pretrained(written["dynamic-ntk/float32"]).eval()
     base = make_model().model.rotary_emb.inv_freq
     for length, is_scaled in ((100, False), (TRAINED, False), (TARGET, True)):
@@ -210,7 +210,7 @@ def test_dynamic_follows_the_length_in_stock_transformers(written: dict[str, Pat
 
 
 def test_longrope_switches_after_the_trained_length(tmp_path: Path) -> None:
-    """B14: short up to L, included; long from L + 1."""
+    """Short up to L, included; long from L + 1."""
     make_model().save_pretrained(tmp_path / "source")
     ones, twos = ":".join(["1"] * 8), ":".join(["2"] * 8)
     spec = f"longrope:factor=4,short_factor={ones},long_factor={twos}"
@@ -226,7 +226,7 @@ def test_longrope_switches_after_the_trained_length(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_tied", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tying_survives(tmp_path: Path, is_tied: bool, dtype: str) -> None:
-    """C09: no duplicated head in a tied checkpoint, and the same logits after loading."""
+    """No duplicated head in a tied checkpoint, and the same logits after loading."""
     model = make_model(tie_word_embeddings=is_tied).to(getattr(torch, dtype))
     model.save_pretrained(tmp_path / "source")
     record = patch_checkpoint(

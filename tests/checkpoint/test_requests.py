@@ -30,7 +30,7 @@ def patch(source: Path, **changes: Any) -> dict[str, Any]:
 
 
 def test_scaling_that_is_there_is_not_lost(checkpoint: Checkpoint, ropectl: Run, tmp_path: Path) -> None:
-    """A08: refused with what each policy would give, counted from the trained length and not the declared one."""
+    """Refused with what each policy would give, counted from the trained length and not the declared one."""
     folder = checkpoint(**LINEAR)
     code, out, err = ropectl("patch", str(folder), "-m", "pi", "--factor", "2", "-o", str(tmp_path / "out"))
     assert code == 2 and out == "" and not (tmp_path / "out").exists()
@@ -65,14 +65,14 @@ def test_composing_keeps_other_parameters(checkpoint: Checkpoint) -> None:
 
 @pytest.mark.parametrize("scaling", [None, {}])
 def test_null_scaling_is_plain_rope(checkpoint: Checkpoint, scaling: Any) -> None:
-    """A09: an empty value is no instruction."""
+    """An empty value is no instruction."""
     folder = checkpoint(rope_parameters="REMOVE", rope_scaling=scaling, rope_theta=10_000.0)
     record = patch(folder, method="pi", factor=2)
     assert record["before"]["method"] == "none" and record["method"] == "pi:factor=2"
 
 
 def test_rewriting_adds_the_other_dialect(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    """A06: a file of either generation becomes one that both read, without naming a method."""
+    """A file of either generation becomes one that both read, without naming a method."""
     scaling = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
     folder = checkpoint(rope_parameters={**scaling, "rope_theta": 50_000.0}, max_position_embeddings=512)
     assert "rope_theta" not in json.loads((folder / "config.json").read_text())
@@ -97,11 +97,11 @@ def test_length_dependent_methods(checkpoint: Checkpoint, tmp_path: Path) -> Non
     settings = PatchSettings(model=str(folder), method="dynamic-ntk", target_length=512, out=tmp_path / "out")
     record = patch_checkpoint(settings, reporter)
     assert record["max_position_embeddings"] == 128 and record["target_length"] == 512
-    assert "cache mixes keys" in " ".join(reporter.notes), "B02"
+    assert "cache mixes keys" in " ".join(reporter.notes)
 
 
 def test_code_is_never_run_without_leave(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    """C05: no auto_map, no .py in the result unless that was asked for; nothing is executed."""
+    """No auto_map, no .py in the result unless that was asked for; nothing is executed."""
     folder = checkpoint(auto_map={"AutoModelForCausalLM": "modeling_x.Y"})
     (folder / "modeling_x.py").write_text("raise SystemExit('executed')\n")
     with pytest.raises(ConfigError, match="its own model code") as caught:
@@ -127,7 +127,7 @@ def test_original_yarn_checkpoints_become_stock_ones(checkpoint: Checkpoint, tmp
 
 
 def test_quantised_weights_are_copied(checkpoint: Checkpoint) -> None:
-    """C11: only positions change; nobody dequantises."""
+    """Only positions change; nobody dequantises."""
     folder = checkpoint(quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True})
     reporter = SilentPatchReporter()
     record = patch_checkpoint(PatchSettings(model=str(folder), method="yarn", factor=4, dry_run=True), reporter)
@@ -141,7 +141,7 @@ def test_strict(checkpoint: Checkpoint) -> None:
 
 
 def test_stderr_of_a_plain_patch_is_empty(checkpoint: Checkpoint, ropectl: Run, tmp_path: Path) -> None:
-    """G06: what libraries say about keys that we wrote on purpose is not for the user."""
+    """What libraries say about keys that we wrote on purpose is not for the user."""
     folder = checkpoint()
     for number, spec in enumerate(("yarn:factor=4", "yarn:factor=4,attention_factor=1.3", "pi:factor=4")):
         code, _, err = ropectl("patch", str(folder), "-m", spec, "-o", str(tmp_path / str(number)))
@@ -192,7 +192,7 @@ def test_bad_requests(
     arguments: list[str],
     message: str,
 ) -> None:
-    """A04, G05: before any weight is read, and nothing is written."""
+    """Before any weight is read, and nothing is written."""
     folder = checkpoint()
     monkeypatch.chdir(tmp_path)
     code, out, err = ropectl("patch", str(folder), *arguments)
@@ -321,7 +321,7 @@ def test_what_is_kept_keeps_its_declared_length(checkpoint: Checkpoint) -> None:
 
 
 def test_a_window_that_ends_before_the_target_is_said(checkpoint: Checkpoint) -> None:
-    """A16: with both numbers; an inactive window is none."""
+    """With both numbers; an inactive window is none."""
     sizes = {"model_type": "qwen2", "max_window_layers": 0, "sliding_window": 96}
     notes = {}
     for is_active in (True, False):

@@ -1,4 +1,4 @@
-"""Bad input is one message before weights load, exit code 2, and nothing is written (G05)."""
+"""Bad input is one message before weights load, exit code 2, and nothing is written."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ GEMMA3 = {
 
 
 def test_libraries_are_not_heard(ropectl: Run, tmp_path: Path) -> None:
-    """G06: transformers has opinions on how longrope is written."""
+    """transformers has opinions on how longrope is written."""
     factors = [1.0] * 48
     block = {"type": "longrope", "short_factor": factors, "long_factor": factors}
     lengths = {"max_position_embeddings": 131072, "original_max_position_embeddings": 4096}

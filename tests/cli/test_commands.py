@@ -76,11 +76,10 @@ def test_inspect_numbers(ropectl: Run) -> None:
     assert record["method"] == "ntk:factor=4" and record["reach"] == 5048
     assert record["rope_parameters"]["rope_theta"] == pytest.approx(40_889.942)
     assert len(record["inv_freq"]) == len(record["divisors"]) == 64 and record["divisors"][-1] == pytest.approx(4)
-    assert "5048" in record["warnings"][0], "B15"
+    assert "5048" in record["warnings"][0]
 
 
 def test_inspect_three_lengths_of_a_dynamic_method(ropectl: Run) -> None:
-    """B03."""
     tables = []
     for length in ("2048", "3072", "4096"):
         _, out, _ = ropectl(
@@ -115,7 +114,7 @@ def test_inspect_the_builtin_model_without_torch() -> None:
 
 
 def test_inspect_a_scaled_config_shows_its_scaling(ropectl: Run, tmp_path: Path) -> None:
-    """A01: a Llama 3.1 config is understood, and another method is not stacked on it."""
+    """A Llama 3.1 config is understood, and another method is not stacked on it."""
     block = {
         "rope_type": "llama3",
         "factor": 8.0,
@@ -171,7 +170,7 @@ def test_results_are_not_overwritten_unasked(ropectl: Run, tmp_path: Path, comma
 
 
 def test_a_number_says_what_was_scored(ropectl: Run) -> None:
-    """D06: protocol, context, documents and tokens are in the record; protocol tail scores the same targets at every length."""
+    """Protocol, context, documents and tokens are in the record; protocol tail scores the same targets at every length."""
     hashes = set()
     for protocol, lengths in (("prefix", "128,512"), ("tail", "128,512"), ("tail", "256,512")):
         arguments = ["--protocol", protocol, "--length", lengths, "--documents", "2", "--format", "json"]
@@ -186,7 +185,6 @@ def test_a_number_says_what_was_scored(ropectl: Run) -> None:
 
 
 def test_eval_perplexity_marks_what_lies_beyond(ropectl: Run) -> None:
-    """D21."""
     code, out, err = ropectl("eval-perplexity", "--length", "256,1k", "--documents", "1")
     assert code == 0 and "1024" in out and "*" in out
     assert "Beyond what none is made for (512 tokens): 1024" in err
@@ -209,7 +207,6 @@ def test_eval_passkey(ropectl: Run) -> None:
 
 
 def test_eval_passkey_default_is_ten_trials_a_cell(ropectl: Run) -> None:
-    """D19."""
     _, out, _ = ropectl("eval-passkey", "--print-config")
     assert json.loads(out)["trials"] == 10
 
@@ -231,7 +228,6 @@ def test_eval_passkey_for_people_loses_nothing(ropectl: Run, depths: str) -> Non
 
 
 def test_eager_attention_says_what_it_holds(ropectl: Run) -> None:
-    """E02."""
     small = ["--length", "1k", "--documents", "1"]
     _, plain, err = ropectl("eval-perplexity", *small, "--format", "json")
     assert "eager" not in err

@@ -82,7 +82,6 @@ def test_order_of_methods_changes_nothing(config: CompareConfig, tmp_path: Path)
 
 
 def test_the_baseline_and_a_trained_length_are_always_there(config: CompareConfig, tmp_path: Path) -> None:
-    """D11."""
     asked = config.model_copy(update={"methods": ("pi",), "lengths": (512,)})
     reporter = SilentReporter()
     record = compare_methods(asked, tmp_path / "run", reporter).record
@@ -217,7 +216,6 @@ def test_a_failing_cell_is_its_own_result(
 
 
 def test_scaled_checkpoints_are_not_scaled_again(checkpoint: Callable[..., Path], ropectl: Run) -> None:
-    """B16."""
     folder = checkpoint(
         rope_parameters={"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4}, max_position_embeddings=512
     )
@@ -249,7 +247,7 @@ def test_scaled_checkpoints_are_not_scaled_again(checkpoint: Callable[..., Path]
 
 
 def test_short_regressions_can_fail_a_run(ropectl: Run, tmp_path: Path) -> None:
-    """D11: the pick reaches further and costs perplexity up to L; how much is allowed sets the exit code."""
+    """The pick reaches further and costs perplexity up to L; how much is allowed sets the exit code."""
     arguments = [
         "compare-methods",
         "-m",

@@ -42,7 +42,6 @@ def test_a_patched_model_beside_its_base(checkpoint: Callable[..., Path], tmp_pa
 
 
 def test_another_tokenizer_is_not_judged_token_by_token(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
-    """D10."""
     base, other = checkpoint(), tmp_path / "bytes"
     shutil.copytree(base, other)
     file = other / "tokenizer.json"

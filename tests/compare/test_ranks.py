@@ -53,7 +53,7 @@ def test_work_is_shared_evenly_and_wholly() -> None:
 
 
 def test_two_ranks_equal_one(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
-    """D08: the same records; one speaks, and what is there is not measured again."""
+    """The same records; one speaks, and what is there is not measured again."""
     folder, alone, shared = checkpoint(), tmp_path / "alone", tmp_path / "shared"
     run_ranks(arguments(folder, alone), 1)
     outputs = run_ranks(arguments(folder, shared), 2)
@@ -84,7 +84,7 @@ runpy.run_module("ropectl", run_name="__main__")
 
 
 def test_a_lost_rank_loses_its_cell_only(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
-    """G01: the other one finishes its cells and says what happened; the same command measures the rest alone."""
+    """The other one finishes its cells and says what happened; the same command measures the rest alone."""
     folder, alone, shared = checkpoint(), tmp_path / "alone", tmp_path / "shared"
     run_ranks(arguments(folder, alone), 1)
     whole = records(alone)
@@ -129,5 +129,5 @@ def killed_and_finished(folder: Path, place: Path, num_kills: int, rng: random.R
 
 
 def test_a_kill_at_any_moment_loses_no_finished_record(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
-    """G01: killed without warning, then finished: the records of an undisturbed run, times aside; slow/test_kills.py: 30 kills."""
+    """Killed without warning, then finished: the records of an undisturbed run, times aside; slow/test_kills.py: 30 kills."""
     killed_and_finished(checkpoint(), tmp_path, 3, random.Random(5))

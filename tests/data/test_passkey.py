@@ -29,7 +29,7 @@ def position_of(needle: list[int], haystack: list[int]) -> list[int]:
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_prompt_is_exact(builder: PasskeyPromptBuilder, tokenizer: Any, length: int, depth: float) -> None:
-    """D12, D13, D15: the length includes the answer; the key is there; one BOS, first."""
+    """The length includes the answer; the key is there; one BOS, first."""
     prompt = builder.build(length, depth, trial=3)
     assert len(prompt.input_ids) == length
     assert prompt.input_ids.count(tokenizer.bos_token_id) == 1 and prompt.input_ids[0] == tokenizer.bos_token_id
@@ -62,7 +62,6 @@ def test_same_position_means_same_prompt_up_to_the_shorter_end(builder: PasskeyP
 
 
 def test_trials_and_seeds_differ(tokenizer: Any, builder: PasskeyPromptBuilder) -> None:
-    """D19."""
     keys = [builder.build(256, 0.5, trial).key for trial in range(20)]
     assert len(set(keys)) == 20
     other = PasskeyPromptBuilder(tokenizer, tokenizer.bos_token_id, seed=1)
@@ -70,7 +69,7 @@ def test_trials_and_seeds_differ(tokenizer: Any, builder: PasskeyPromptBuilder) 
 
 
 def test_prompts_are_the_same_in_another_process(builder: PasskeyPromptBuilder) -> None:
-    """D19: nothing depends on hash seeds or on what ran before."""
+    """Nothing depends on hash seeds or on what ran before."""
     code = (
         "from transformers import AutoTokenizer; from ropectl.builtin import TINY_MODEL_DIR;"
         "from ropectl.data.passkey import PasskeyPromptBuilder;"
@@ -83,7 +82,7 @@ def test_prompts_are_the_same_in_another_process(builder: PasskeyPromptBuilder) 
 
 @pytest.mark.parametrize("length", [2, 97])
 def test_too_short_is_refused_with_the_shortest_possible(builder: PasskeyPromptBuilder, length: int) -> None:
-    """D12: never truncated."""
+    """Never truncated."""
     with pytest.raises(ConfigError, match=rf"{length}.*{builder.min_length}"):
         builder.build(length, 0.5, 0)
     assert len(builder.build(builder.min_length, 0.5, 0).input_ids) == builder.min_length
@@ -93,7 +92,6 @@ def test_too_short_is_refused_with_the_shortest_possible(builder: PasskeyPromptB
 @pytest.mark.parametrize("extra", [0, 1, 40, 500])
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_distractors_are_whole_and_labelled(tokenizer: Any, count: int, extra: int, depth: float) -> None:
-    """D18."""
     builder = PasskeyPromptBuilder(tokenizer, 0, num_distractors=count)
     length = builder.min_length + extra
     for trial in range(5):
@@ -106,7 +104,7 @@ def test_distractors_are_whole_and_labelled(tokenizer: Any, count: int, extra: i
 
 
 def test_filler_is_tokenized_once(tokenizer: Any) -> None:
-    """E05: 200 prompts of 32k tokens cost a few tokenizer calls each, none of them long."""
+    """200 prompts of 32k tokens cost a few tokenizer calls each, none of them long."""
 
     class Counting:
         characters = calls = 0
@@ -163,7 +161,7 @@ def chatting(tokenizer: Any) -> Any:
 @pytest.mark.parametrize("distractors", [0, 2])
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_chat_prompts(chatting: Any, distractors: int, depth: float) -> None:
-    """D15, D17: the template once, one BOS, the question in the user's turn, the answer begun in the assistant's; still exact."""
+    """The template once, one BOS, the question in the user's turn, the answer begun in the assistant's; still exact."""
     builder = PasskeyPromptBuilder(chatting, None, num_distractors=distractors, chat=True)
     assert builder.prompt_format == "chat"
     prompt = builder.build(400, depth, 1)
@@ -184,7 +182,7 @@ def test_chat_prompts(chatting: Any, distractors: int, depth: float) -> None:
 
 
 def test_chat_needs_a_template(tokenizer: Any) -> None:
-    """D17: never guessed."""
+    """Never guessed."""
     with pytest.raises(ConfigError, match="no chat template"):
         PasskeyPromptBuilder(tokenizer, None, chat=True)
 
@@ -210,7 +208,7 @@ def merging_tokenizer() -> Any:
 
 
 def test_answers_that_have_no_tokens_of_their_own_are_generated() -> None:
-    """D13: the room for the answer is part of the length, and none of it is filled."""
+    """The room for the answer is part of the length, and none of it is filled."""
     tokenizer = merging_tokenizer()
     with pytest.raises(ConfigError, match="merges"):
         PasskeyPromptBuilder(tokenizer).build(900, 0.5, 0)
@@ -237,7 +235,7 @@ def test_answers_with_tokens_are_not_generated(tokenizer: Any) -> None:
 @pytest.mark.parametrize("length", [98, 130, 700])
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_an_example_shows_what_was_asked(tokenizer: Any, length: int, depth: float) -> None:
-    """D17: the beginning, the needle and the question, nothing twice."""
+    """The beginning, the needle and the question, nothing twice."""
     builder = PasskeyPromptBuilder(tokenizer, 0)
     example, prompt = builder.example(length, depth), builder.build(length, depth, 0)
     assert example.startswith(f"<|bos|>{TASK}") and example.endswith("What is the pass key? The pass key is")

@@ -27,7 +27,7 @@ class Characters:
 
 
 def test_bos_policies(tokenizer: Any) -> None:
-    """D03: auto does what the tokenizer does."""
+    """``auto`` does what the tokenizer does."""
     assert bos_token(tokenizer, "auto") == tokenizer.bos_token_id
     assert bos_token(tokenizer, "never") is None
     assert bos_token(Characters(), "auto") is None
@@ -52,7 +52,7 @@ def test_documents_long_enough_for_every_length_are_taken_in_order() -> None:
 
 
 def test_bos_counts_as_a_token_and_stands_once() -> None:
-    """D03: the window holds BOS and one token less of text."""
+    """The window holds BOS and one token less of text."""
     chosen = select_documents(texts(100), Characters(), 1, [100, 50], limit=3)
     ids = chosen.documents[0].input_ids
     assert len(ids) == 100 and ids[0] == 1 and ids.count(1) == 1
@@ -87,7 +87,7 @@ def test_shorter_lengths_decide_where_no_document_is_long_enough() -> None:
 
 
 def test_tokens_of_others_are_taken_as_they_are_with_one_bos() -> None:
-    """D03: what every window begins with is put first where it is missing, and never twice."""
+    """What every window begins with is put first where it is missing, and never twice."""
     tokens = [Document("with", "", (1, *range(10, 40))), Document("without", "", tuple(range(10, 40)))]
     chosen = select_documents(tokens, Characters(), 1, [20], limit=2)
     assert [document.input_ids for document in chosen.documents] == [[1, *range(10, 29)]] * 2

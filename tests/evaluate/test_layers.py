@@ -61,7 +61,7 @@ def test_perplexity_depends_on_which_layers_are_scaled(ropectl: Run, layered: st
 
 
 def test_a_window_that_ends_early_is_said(ropectl: Run, layered: str) -> None:
-    """A16: with numbers, where the scaled layers are those with the window."""
+    """With numbers, where the scaled layers are those with the window."""
     text = Path(layered) / "text.txt"
     text.write_text("The lighthouse keeper counted ships. " * 400)
     common = (*PERPLEXITY[:1], layered, *PERPLEXITY[1:], "--text", str(text), "-m", "pi:factor=2")

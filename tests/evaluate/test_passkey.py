@@ -34,7 +34,7 @@ def trained() -> Setup:
 
 @pytest.mark.parametrize("spec", ["none", "yarn:factor=2", "dynamic-yarn", "dynamic-ntk"])
 def test_equals_greedy_decoding(trained: Setup, spec: str) -> None:
-    """B02: transformers' own generate under the frozen table, with a cache and without."""
+    """As transformers' own generate under the frozen table, with a cache and without."""
     method, model = parse_method(spec), trained.model
     builder = PasskeyPromptBuilder(trained.tokenizer, trained.bos_token_id, seed=5)
     depths, lengths, trials = [0.0, 0.5], [256, 640], 2
@@ -60,7 +60,7 @@ def test_equals_greedy_decoding(trained: Setup, spec: str) -> None:
 def test_every_trial_is_as_alone(
     model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any, spec: str, distractors: int
 ) -> None:
-    """B01, B02, D18: what a walk shares, and a cache, change nothing; distractors share no tail."""
+    """What a walk shares, and a cache, change nothing; distractors share no tail."""
     method, builder = parse_method(spec), PasskeyPromptBuilder(tokenizer, 0, num_distractors=distractors)
     lengths = [256, 512, 700]
     measured = measure_passkey(model, method, geometry, builder, lengths, DEPTHS, 3, generate=True)
@@ -78,7 +78,7 @@ def test_every_trial_is_as_alone(
 def test_a_length_is_what_it_is_whatever_else_is_measured(
     model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any, spec: str
 ) -> None:
-    """B01: bit-equal, in any order; at the trained length it is the unscaled model."""
+    """Bit-equal, in any order; at the trained length it is the unscaled model."""
     builder, method = PasskeyPromptBuilder(tokenizer, 0), parse_method(spec)
     together = measure_passkey(model, method, geometry, builder, [128, 200, 512], [0.5], 3)
     backwards = measure_passkey(model, method, geometry, builder, [512, 200, 128], [0.5], 3)
@@ -142,7 +142,7 @@ def test_log_probability_is_that_of_the_whole_answer(
 
 
 def test_record_says_what_was_asked(model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any) -> None:
-    """D12, D13, D19, D21: prompt and answer fit the length; interval and trials are there; what lies beyond is marked."""
+    """Prompt and answer fit the length; interval and trials are there; what lies beyond is marked."""
     builder, method = PasskeyPromptBuilder(tokenizer, 0), parse_method("none")
     (measured,) = measure_passkey(model, method, geometry, builder, [256], [0.0, 1.0], 10)
     assert measured.trials == 20 and 0 <= measured.ci_low <= measured.accuracy <= measured.ci_high <= 1
@@ -176,7 +176,6 @@ def test_no_trial_counts_twice(model: LlamaForCausalLM, geometry: RopeGeometry, 
 def test_repeats_are_bit_equal_whatever_ran_between(
     model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any
 ) -> None:
-    """B01, D19."""
     builder, method = PasskeyPromptBuilder(tokenizer, 0), parse_method("dynamic-ntk")
     first = measure_passkey(model, method, geometry, builder, [200], [0.5], 3)
     measure_passkey(model, parse_method("yarn:factor=8"), geometry, builder, [400], [0.0], 3)
@@ -186,7 +185,7 @@ def test_repeats_are_bit_equal_whatever_ran_between(
 def test_answers_without_tokens_of_their_own_are_read(
     model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """D13: room for the text is kept free; a number that begins with the key is another number."""
+    """Room for the text is kept free; a number that begins with the key is another number."""
     builder = PasskeyPromptBuilder(tokenizer, 0, generated=True)
     (real,) = measure_passkey(model, parse_method("none"), geometry, builder, [160], [0.5], 2)
     assert real.answer_logprob is None and real.num_differing is None and real.trials == 2
@@ -218,7 +217,7 @@ def test_generation_that_says_otherwise_is_counted(
 
 
 def test_the_walk_generates_what_the_model_would(trained: Setup) -> None:
-    """B02: decoded behind a branched cache, as without any cache."""
+    """Decoded behind a branched cache, as without any cache."""
     builder = PasskeyPromptBuilder(trained.tokenizer, trained.bos_token_id, generated=True)
     prompts = [builder.build(300, 0.5, trial) for trial in range(3)]
     scores = passkey.walk(trained.model, [prompt.trial for prompt in prompts])

@@ -55,7 +55,7 @@ def read(result: tuple[int, str, str]) -> dict[str, Any]:
 
 
 def test_the_record(ropectl: Run) -> None:
-    """D17, D19, D21: what was asked, how sure the answer is, and what lies beyond."""
+    """What was asked, how sure the answer is, and what lies beyond."""
     reporter = SilentReporter()
     record = package.evaluate_passkey(PasskeyConfig(lengths=(256, 512, 1536), trials=4), reporter)
     assert (record["grid"], record["prompt_format"], record["answers"]) == ("depth", "raw", "tokens")
@@ -77,7 +77,7 @@ def test_the_record(ropectl: Run) -> None:
 
 
 def test_distractors_are_asked_for_by_label(ropectl: Run) -> None:
-    """D18: several labelled keys; the table is length by depth."""
+    """Several labelled keys; the table is length by depth."""
     record = read(ropectl("eval-passkey", "--length", "256", "--trials", "1", "--distractors", "3", "--format", "json"))
     assert record["prompt_example"].endswith("What is the pass key A? The pass key A is")
     _, out, _ = ropectl("eval-passkey", "--length", "256", "--trials", "2", "--distractors", "1", "--depths", "3")
@@ -85,7 +85,6 @@ def test_distractors_are_asked_for_by_label(ropectl: Run) -> None:
 
 
 def test_a_distractor_is_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """D18."""
     from ropectl.data.passkey import PasskeyPromptBuilder
 
     setup = Setup.of(PasskeyConfig())
@@ -117,7 +116,7 @@ def test_position_grid(ropectl: Run) -> None:
 
 
 def test_decoding_agrees_with_the_scores(ropectl: Run) -> None:
-    """B02: on a method that follows the length too."""
+    """On a method that follows the length too."""
     for spec in ("none", "dynamic-yarn"):
         arguments = ("eval-passkey", "--length", "256,768", "--trials", "2", "-m", spec, "--generate")
         plain = read(ropectl(*arguments[:-1], "--format", "json"))
@@ -128,7 +127,7 @@ def test_decoding_agrees_with_the_scores(ropectl: Run) -> None:
 
 
 def test_chat(ropectl: Run, instruct: str) -> None:
-    """D17: recorded, and refused where it cannot be."""
+    """Recorded, and refused where it cannot be."""
     record = read(
         ropectl(
             "eval-passkey", instruct, "--length", "256", "--trials", "2", "--depths", "1", "--chat", "--format", "json"
@@ -186,7 +185,7 @@ def test_gate(ropectl: Run, tmp_path: Path) -> None:
     ],
 )
 def test_bad_input(ropectl: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: list[str]) -> None:
-    """G05: before weights load, exit code 2."""
+    """Before weights load, exit code 2."""
     from ropectl.evaluate import setup
 
     monkeypatch.setattr(setup, "load_model", lambda *_: pytest.fail("weights were loaded"))

@@ -49,7 +49,7 @@ def test_prefix_equals_a_naive_pass_per_length(
             expected = naive_perplexity(model, [document.input_ids[:length] for document in documents.documents])
         assert point.perplexity == pytest.approx(expected, rel=ONE_PASS)
         assert (point.context_length, point.num_documents) == (length, 5)
-        assert point.num_tokens == 5 * (length - 1), "D02: every target once, none twice"
+        assert point.num_tokens == 5 * (length - 1), "every target once, none twice"
 
 
 @pytest.mark.parametrize("name", ["none", "yarn", "dynamic-ntk"])
@@ -74,7 +74,7 @@ def test_tail_equals_a_naive_pass_per_length(
 def test_order_never_changes_a_number(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, name: str
 ) -> None:
-    """B01: bit-equal, whatever ran before."""
+    """Bit-equal, whatever ran before."""
     method = example(name, 4.0, geometry)
     lengths = [512, 200, 128]
     forwards = measure_perplexity(model, method, geometry, documents, lengths)
@@ -88,7 +88,7 @@ def test_order_never_changes_a_number(
 def test_dynamic_equals_the_unscaled_model_up_to_its_length(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, name: str
 ) -> None:
-    """B01: the trained length itself included."""
+    """The trained length itself included."""
     for length in (100, 127, 128):
         unscaled = measure_perplexity(model, parse_method("none"), geometry, documents, [length])
         dynamic = measure_perplexity(model, parse_method(name), geometry, documents, [length])
@@ -106,7 +106,6 @@ def test_uniform_predictions_have_the_perplexity_of_the_vocabulary(
     batch: int,
     lengths: list[int],
 ) -> None:
-    """D01."""
     few = DocumentSet(
         [type(d)(d.name, [token % 64 for token in d.input_ids]) for d in documents.documents], 512, 5, 512, None
     )  # fmt: skip
@@ -150,7 +149,7 @@ def test_lengths_without_documents_are_not_available(
 
 
 def test_lengths_past_the_target_are_measured_and_marked(geometry: RopeGeometry, documents: DocumentSet) -> None:
-    """D21: no index error, and never mixed up with what the method was made for."""
+    """No index error, and never mixed up with what the method was made for."""
     model = make_model()
     for capacity, marks in ((128, [False, False, True, True]), (256, [False, False, False, True]), (None, [False] * 4)):
         points = measure_perplexity(

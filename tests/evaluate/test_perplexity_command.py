@@ -33,7 +33,7 @@ def record(ropectl: Run, *arguments: str) -> dict[str, Any]:
 
 
 def test_a_number_says_how_it_was_made(ropectl: Run) -> None:
-    """D06: protocol, stride, preset, BOS, documents, tokens of each and scored, type, seed, versions, command."""
+    """Protocol, stride, preset, BOS, documents, tokens of each and scored, type, seed, versions, command."""
     found = record(ropectl, "--preset", "pi", "--length", "300,400", "--document-tokens", "900")
     assert (found["protocol"], found["preset"], found["stride"]) == ("sliding", "pi", 256)
     assert found["bos"] == {"policy": "auto", "token_id": 0, "token": "<|bos|>"}
@@ -45,7 +45,7 @@ def test_a_number_says_how_it_was_made(ropectl: Run) -> None:
     assert manifest["bootstrap"] == {"resamples": 1000, "seed": 0}
     assert manifest["versions"]["torch"] and manifest["command"] and len(manifest["tokens_sha256"]) == 64
     again = evaluate_perplexity(PerplexityConfig(**manifest["config"]))
-    assert again["points"] == found["points"], "D19: the settings in a record make the same numbers"
+    assert again["points"] == found["points"], "the settings in a record make the same numbers"
 
 
 def test_moving_windows_take_a_part_of_each_document(ropectl: Run) -> None:
@@ -57,7 +57,7 @@ def test_moving_windows_take_a_part_of_each_document(ropectl: Run) -> None:
 
 
 def test_tail_gives_a_verdict_in_words(ropectl: Run) -> None:
-    """D11: what a method costs up to the trained length is measured and said, whatever was asked for."""
+    """What a method costs up to the trained length is measured and said, whatever was asked for."""
     found = record(ropectl, "--protocol", "tail", "-m", "pi:factor=4", "--length", "256,512,1k")
     assert found["reach"] == {"models": 0} and found["short_delta"] > 1
     assert [point["context_length"] for point in found["unscaled"]] == [256, 512]
@@ -76,7 +76,6 @@ def test_tail_gives_a_verdict_in_words(ropectl: Run) -> None:
 
 
 def test_the_unscaled_model_is_measured_by_every_protocol_with_fixed_targets(ropectl: Run) -> None:
-    """D11."""
     for protocol in ("prefix", "sliding", "overlapping"):
         found = record(ropectl, "--protocol", protocol, "-m", "pi:factor=4", "--length", "128,600")
         assert [point["context_length"] for point in found["unscaled"]] == [128]
@@ -220,7 +219,7 @@ def test_every_text_source_serves_every_protocol(tokenizer: Any, tmp_path: Path,
     assert all(point["num_documents"] == 2 for point in first["points"])
     assert first["points"][1]["perplexity"] is not None or protocol == "key-tokens"
     if protocol != "key-tokens":
-        assert all(point["bits_per_byte"] > 0 for point in first["points"]), "D10: also of tokens without their text"
+        assert all(point["bits_per_byte"] > 0 for point in first["points"]), "also of tokens without their text"
     for other in results[1:]:
         assert other["points"] == first["points"] and other["unscaled"] == first["unscaled"]
         assert other["manifest"]["tokens_sha256"] == first["manifest"]["tokens_sha256"]

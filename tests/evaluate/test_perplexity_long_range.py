@@ -91,7 +91,6 @@ def test_key_tokens_equal_a_loop_over_targets(
 def test_each_candidate_is_scored_once_in_windows_that_begin_with_bos(
     geometry: RopeGeometry, documents: DocumentSet
 ) -> None:
-    """D02, D03."""
     for bos in (0, None):
         few = cut(documents, 203, bos)
         request = Request(parse_method("none"), geometry, few, [203])

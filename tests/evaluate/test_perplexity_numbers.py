@@ -50,7 +50,6 @@ def test_intervals_of_many_documents_are_normal() -> None:
 
 
 def test_intervals_are_seeded_and_need_two_documents() -> None:
-    """D19."""
     rng = random.Random(5)
     values = [rng.random() for _ in range(9)]
     assert paired_interval(values) == paired_interval(values) != paired_interval(values, seed=1)
@@ -117,7 +116,7 @@ def fold(documents: DocumentSet) -> DocumentSet:
 def test_bits_per_byte_of_uniform_predictions(
     zero_model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any, bos: int | None
 ) -> None:
-    """D10: six bits a token; the bytes are those of the scored text, its first token left out where nothing is before it."""
+    """Six bits a token; the bytes are those of the scored text, its first token left out where nothing is before it."""
     text = "a plain text of words, " * 40
     documents = fold(chosen(tokenizer, text, text[5:], length=60, bos=bos, document_tokens=90))
     encoded = [
@@ -137,7 +136,7 @@ def test_bits_per_byte_of_uniform_predictions(
 def test_bytes_do_not_depend_on_the_tokens(
     zero_model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any
 ) -> None:
-    """D10: a tokenizer that splits more finely has a lower perplexity a token, on text of the same bytes."""
+    """A tokenizer that splits more finely has a lower perplexity a token, on text of the same bytes."""
 
     class Letters:
         """One token a character, and where each is."""

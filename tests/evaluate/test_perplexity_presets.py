@@ -93,7 +93,7 @@ def test_yarn_from_text_to_number(tokenizer: Any) -> None:
 def test_moving_windows_are_the_script_without_its_flag(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet
 ) -> None:
-    """D01: eval/perplexity.py without --truncate counts a first window of 255 tokens like a later one of 40."""
+    """eval/perplexity.py without --truncate counts a first window of 255 tokens like a later one of 40."""
     stride, documents = 40, uneven(documents)
     (point,) = measured(model, "pi", geometry, documents, [256], stride)
     losses = []
@@ -129,7 +129,6 @@ def test_longlora_is_the_mean_over_all_tokens_of_every_window(
 
 
 def test_presets_set_what_changes_a_number() -> None:
-    """D06."""
     settings = {name: apply_preset(PerplexityConfig(preset=name)) for name in PRESETS}
     assert {name: (s.protocol, s.stride, s.bos) for name, s in settings.items()} == {
         "pi": ("sliding", 256, "auto"), "yarn": ("prefix", None, "available"), "longlora": ("overlapping", 256, "never"),

@@ -73,7 +73,7 @@ def naive_sliding(model: LlamaForCausalLM, documents: DocumentSet, length: int, 
 def test_sliding_equals_a_naive_pass_per_target(
     model: LlamaForCausalLM, geometry: RopeGeometry, name: str, bos: int | None
 ) -> None:
-    """D01, D02, D03: documents of uneven length, a short last window, a stride that does not divide anything."""
+    """Documents of uneven length, a short last window, a stride that does not divide anything."""
     documents = texts(203, 160, 151, bos=bos, length=150)
     method = example(name, 4.0, geometry)
     lengths, stride = [33, 150], 21
@@ -93,7 +93,7 @@ def test_sliding_equals_a_naive_pass_per_target(
 def test_every_target_is_scored_once_with_some_context(
     geometry: RopeGeometry, size: int, stride: int, bos: int | None
 ) -> None:
-    """D02, D03: 20 tokens in windows of 10; BOS stands first and once, and no window is longer than 10 tokens."""
+    """20 tokens in windows of 10; BOS stands first and once, and no window is longer than 10 tokens."""
     documents = texts(size, bos=bos)
     ids = documents.documents[0].input_ids
     request = Request(parse_method("none"), geometry, documents, [10], stride)
@@ -114,7 +114,7 @@ def test_every_target_is_scored_once_with_some_context(
 @pytest.mark.parametrize("protocol", MOVING)
 @pytest.mark.parametrize("stride", [10, 11, 256])
 def test_a_stride_that_leaves_tokens_out_is_refused(geometry: RopeGeometry, protocol: str, stride: int) -> None:
-    """D02: with a stride as long as the window, a token would have nothing before it."""
+    """With a stride as long as the window, a token would have nothing before it."""
     request = Request(parse_method("none"), geometry, texts(40), [10, 20], stride)
     with pytest.raises(ConfigError, match=f"stride = {stride} is not possible at length 10.*\n.*--stride 9"):
         PROTOCOLS[protocol].check(request)
@@ -153,7 +153,7 @@ def test_uniform_predictions_have_the_perplexity_of_the_vocabulary(
     length: int,
     stride: int,
 ) -> None:
-    """D01: whatever the window, stride, chunk and batch."""
+    """Whatever the window, stride, chunk and batch."""
     documents = texts(64, 77, 100, vocabulary=64)
     request = Request(parse_method("none"), geometry, documents, [length], stride)
     (point,) = measured(zero_model, protocol, request, Options(prefill_chunk=chunk, batch_size=batch))
@@ -165,7 +165,7 @@ def test_uniform_predictions_have_the_perplexity_of_the_vocabulary(
 
 
 def test_a_window_as_long_as_the_document_is_one_pass(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
-    """D01, D06: sliding over truncated documents has no effect."""
+    """Sliding over truncated documents has no effect."""
     documents = texts(100, 100)
     request = Request(parse_method("none"), geometry, documents, [100], 9)
     sliding, prefix = (measured(model, protocol, request)[0] for protocol in ("sliding", "prefix"))
@@ -185,7 +185,6 @@ def test_batches_and_chunks_do_not_change_the_result(
 
 
 def test_all_lengths_of_sliding_score_the_same_tokens(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
-    """D06."""
     documents = texts(150, 99, length=80)
     request = Request(parse_method("none"), geometry, documents, [20, 40, 80], 10)
     targets = []
@@ -200,7 +199,6 @@ def test_all_lengths_of_sliding_score_the_same_tokens(model: LlamaForCausalLM, g
 def test_lengths_past_the_target_are_marked_and_missing_ones_are_not_there(
     model: LlamaForCausalLM, geometry: RopeGeometry
 ) -> None:
-    """D21."""
     request = Request(parse_method("yarn:factor=2"), geometry, texts(300, 300), [64, 256, 300, 1000], 32)
     for protocol in MOVING:
         points = measured(model, protocol, request, Options(capacity=256))
@@ -209,7 +207,7 @@ def test_lengths_past_the_target_are_marked_and_missing_ones_are_not_there(
 
 
 def test_sums_of_parts_are_those_of_the_whole(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
-    """D08: documents can be shared out, since sums and counts are kept and never averages."""
+    """Documents can be shared out, since sums and counts are kept and never averages."""
     whole = texts(203, 160, 151, 170, 180, length=150)
     for protocol in PROTOCOLS:
         parts = []

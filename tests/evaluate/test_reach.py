@@ -77,7 +77,6 @@ def prefix(length: int, perplexity: float | None) -> PerplexityPoint:
 
 
 def test_short_delta_is_the_worst_up_to_the_trained_length() -> None:
-    """D11."""
     baseline = [prefix(256, 10.0), prefix(512, 8.0), prefix(1024, 20.0)]
     ours = [prefix(256, 10.5), prefix(512, 8.8), prefix(1024, 100.0)]
     assert short_delta(ours, baseline, 512) == pytest.approx(0.1)

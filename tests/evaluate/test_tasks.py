@@ -80,7 +80,7 @@ def oracle(kit: PromptKit, asked: Sequence[Asked], spec: str, shift: int = 0) ->
 def test_who_knows_the_answers_scores_one_and_who_gives_others_zero(
     kit: PromptKit, geometry: RopeGeometry, name: str, shift: int, expected: float
 ) -> None:
-    """D18 too: right is only the asked trial's own answer."""
+    """Right is only the asked trial's own answer."""
     task = parse_task(name)
     asked = asked_trials(task, kit, [task.min_length(kit) + 60], [0.5], 3)
     result = measure_task(oracle(kit, asked, name, shift), NONE, geometry, task, kit, asked)
@@ -165,7 +165,7 @@ def test_tasks_without_depths_take_as_many_prompts_a_length(kit: PromptKit) -> N
 
 
 def test_no_trial_counts_twice(kit: PromptKit) -> None:
-    """D19: in a short prompt several depths are one position."""
+    """In a short prompt several depths are one position."""
     task = parse_task("needle")
     length = task.min_length(kit)
     assert asked_trials(task, kit, [length], [0.0, 0.5, 1.0], 2) == [Asked(length, 0.0, 0), Asked(length, 0.0, 1)]
@@ -187,7 +187,7 @@ def test_interval_of_shares_is_a_bootstrap_over_trials() -> None:
 
 @pytest.mark.parametrize("value", [0.0, 0.25, 1.0])
 def test_an_interval_is_never_empty(value: float) -> None:
-    """D19: trials that score alike are no certainty."""
+    """Trials that score alike are no certainty."""
     low, high = score_interval([value] * 20, is_share=True)
     assert low <= value <= high and high - low > 0.1
 

@@ -105,7 +105,7 @@ def largest_logits() -> Iterator[dict[str, int]]:
 
 @pytest.mark.parametrize("measure", ["token_nll", "last_logits"])
 def test_full_logits_never_exist(measure: str, largest_logits: dict[str, int]) -> None:
-    """E01: a 128k vocabulary over 2048 tokens would be a gigabyte of logits; a chunk is 64 MiB."""
+    """A 128k vocabulary over 2048 tokens would be a gigabyte of logits; a chunk is 64 MiB."""
     model = make_model(vocab_size=131_072, tie_word_embeddings=True, num_hidden_layers=1)
     ids = torch.randint(0, 131_072, (1, 2048), generator=torch.Generator().manual_seed(0))
     scorer = Scorer.of(model)
@@ -115,7 +115,7 @@ def test_full_logits_never_exist(measure: str, largest_logits: dict[str, int]) -
 
 
 def test_no_mask_and_no_cache(model: LlamaForCausalLM, ids: torch.Tensor) -> None:
-    """E02 and E07: causality needs no mask, scoring needs no cache; the config is left alone."""
+    """Causality needs no mask, scoring needs no cache; the config is left alone."""
     seen: list[dict[str, Any]] = []
     for layer in model.model.layers:
         layer.register_forward_pre_hook(lambda _m, _a, kwargs: seen.append(kwargs), with_kwargs=True)

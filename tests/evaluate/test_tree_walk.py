@@ -136,7 +136,7 @@ def test_rows_go_together_and_no_more_than_allowed(monkeypatch: pytest.MonkeyPat
 
 
 def test_logits_only_where_an_answer_is_predicted() -> None:
-    """E01: the head sees the positions that predict an answer, and no other."""
+    """The head sees the positions that predict an answer, and no other."""
     seen: list[int] = []
     hook = GROUPED.lm_head.register_forward_hook(lambda _m, inputs, _out: seen.append(inputs[0].shape[:-1].numel()))
     Pieces.of(GROUPED)
@@ -147,7 +147,6 @@ def test_logits_only_where_an_answer_is_predicted() -> None:
 
 
 def test_no_mask_without_a_cache_and_a_bounded_one_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """E02."""
     masks: list[tuple[int, ...] | None] = []
     attend = torch.nn.functional.scaled_dot_product_attention
 

@@ -50,7 +50,7 @@ def write(config: dict[str, Any], method: ScalingMethod, layers: str | None = No
 
 @pytest.mark.parametrize("name", NAMES)
 def test_both_dialects_are_one_scaling(name: str) -> None:
-    """A06: a reader of either dialect finds the same base, type, factor and lengths."""
+    """A reader of either dialect finds the same base, type, factor and lengths."""
     config = {**LlamaConfig(hidden_size=64, num_attention_heads=4).to_dict(), "rope_scaling": None, "x": [1]}
     method = example(name, 4.0, describe_rope(config).geometry)
     result = write(config, method)
@@ -67,7 +67,7 @@ def test_both_dialects_are_one_scaling(name: str) -> None:
     "spec", ["yarn:factor=4", "abf:rope_theta=5e6", "pi:factor=2", "yarn:factor=4,truncate=false", "none"]
 )
 def test_one_layer_type_is_written_and_the_others_stay(model_type: str, spec: str) -> None:
-    """A15, and what transformers reads back is what was written."""
+    """What transformers reads back is what was written."""
     config = tiny_config(model_type).to_dict()
     description = describe_rope(config)
     result = write(config, parse_method(spec))
@@ -146,7 +146,7 @@ def test_the_length_beside_the_block_agrees_with_it(model_type: str) -> None:
 
 @pytest.mark.parametrize("stored", [{"head_dim": None}, {}])
 def test_null_head_dim_is_written_out(stored: dict[str, Any]) -> None:
-    """A13: yarn multiplies it."""
+    """transformers' yarn multiplies a null head_dim."""
     config = {
         "model_type": "mixtral",
         "hidden_size": 64,

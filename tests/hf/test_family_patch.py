@@ -153,7 +153,7 @@ def test_what_no_config_can_carry_is_refused() -> None:
 
 @pytest.mark.parametrize("layers", ["full_attention", "sliding_attention"])
 def test_only_the_chosen_layers_are_scaled(layers: str) -> None:
-    """A15: the other table, and the logits of a model that has only such layers, stay bit for bit."""
+    """The other table, and the logits of a model that has only such layers, stay bit for bit."""
     model = tiny_model("gemma3_text")
     module, base, before = rotary_module(model), logits(model), copy.deepcopy(model.config.to_dict())
     tables = {name: table.clone() for name, table in module.named_buffers()}
@@ -228,7 +228,7 @@ def test_dynamic_scaling_follows_the_length_and_is_undone(model_type: str) -> No
 
 
 def test_a_cast_model_with_layer_tables_can_be_patched() -> None:
-    """B12: the tables are rebuilt in float32, those of the other layers too."""
+    """The tables are rebuilt in float32, those of the other layers too."""
     model = tiny_model("gemma3_text").to(torch.bfloat16)
     with apply_rope(model, parse_method("yarn:factor=4")):
         assert {table.dtype for table in rotary_module(model).buffers()} == {torch.float32}

@@ -32,7 +32,6 @@ def config(**changes: Any) -> dict[str, Any]:
 
 
 def test_llama31_block_is_understood() -> None:
-    """A01."""
     found = describe_rope(config(rope_scaling=LLAMA31))
     assert found.geometry == RopeGeometry(128, 500_000.0, 8192)
     assert str(found.method) == "llama3:factor=8"
@@ -72,12 +71,10 @@ def test_null_or_empty_scaling_is_plain_rope(block: Any) -> None:
     ],
 )
 def test_type_and_rope_type_are_one_key(block: dict[str, Any]) -> None:
-    """A02."""
     assert str(describe_rope(config(rope_scaling=block)).method) == "pi:factor=4"
 
 
 def test_contradicting_types_are_refused_with_both_values() -> None:
-    """A02."""
     with pytest.raises(ConfigError, match=r"'linear'.*'yarn'|'yarn'.*'linear'"):
         describe_rope(config(rope_scaling={"type": "yarn", "rope_type": "linear", "factor": 4.0}))
 
@@ -85,7 +82,7 @@ def test_contradicting_types_are_refused_with_both_values() -> None:
 @pytest.mark.parametrize("factor", [0.5, -2.0, 0.0, float("nan"), float("inf"), None, "x"])
 @pytest.mark.parametrize("kind", ["linear", "dynamic", "yarn", "llama3"])
 def test_impossible_factors_in_a_config_are_refused(kind: str, factor: Any) -> None:
-    """A04: transformers warns about these at most."""
+    """transformers warns about these at most."""
     if kind == "yarn" and factor is None:
         return  # derived from the lengths, as in transformers; tested below
     block = {**LLAMA31, "rope_type": kind, "factor": factor}
@@ -99,7 +96,6 @@ def test_impossible_factors_in_a_config_are_refused(kind: str, factor: Any) -> N
 
 
 def test_impossible_ramps_in_a_config_are_refused() -> None:
-    """A04."""
     with pytest.raises(MethodError, match="beta_fast"):
         describe_rope(config(rope_scaling={**LLAMA31, "rope_type": "yarn", "beta_fast": 1, "beta_slow": 32}))
     with pytest.raises(MethodError, match="high_freq_factor"):
@@ -107,7 +103,6 @@ def test_impossible_ramps_in_a_config_are_refused() -> None:
 
 
 def test_head_dim_wins_over_the_quotient_and_null_falls_back_to_it() -> None:
-    """A13."""
     wide = config(hidden_size=5120, head_dim=128)
     assert describe_rope(wide).geometry.rotary_dim == 128
     assert describe_rope({**wide, "head_dim": None}).geometry.rotary_dim == 160
@@ -121,7 +116,7 @@ def test_partial_rotary_models_rotate_a_share(place: str) -> None:
 
 
 def test_longrope_lists_must_fit() -> None:
-    """A13: checked against rotary_dim / 2."""
+    """The length of a list is checked against rotary_dim / 2."""
     block = {"rope_type": "longrope", "factor": 4.0, "original_max_position_embeddings": 4096}
     lists = {"short_factor": [1.0] * 48, "long_factor": [2.0] * 48}
     with pytest.raises(MethodError, match="48 values, but this model rotates 64 pairs"):
@@ -174,7 +169,7 @@ def test_a_missing_factor_is_the_ratio_of_the_lengths(kind: str) -> None:
 
 
 def test_dynamic_scaling_starts_where_transformers_starts_it() -> None:
-    """A12: the original length beside ``dynamic`` is read by nobody; a raised length switches it off."""
+    """The original length beside ``dynamic`` is read by nobody; a raised length switches it off."""
     block = {"rope_type": "dynamic", "factor": 2.0, "original_max_position_embeddings": 128}
     found = describe_rope(config(max_position_embeddings=512, rope_scaling=block))
     assert found.geometry.original_max_position_embeddings == 512
@@ -189,7 +184,7 @@ def test_the_declared_length_is_what_a_scaled_checkpoint_is_made_for() -> None:
 
 
 def test_blocks_that_disagree_are_refused() -> None:
-    """A07: rope_scaling wins in transformers, and the base of the other block is lost without a word."""
+    """``rope_scaling`` wins in transformers, and the base of the other block is lost without a word."""
     lost = {
         "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500_000.0},
         "rope_scaling": {"type": "linear", "factor": 2.0},
@@ -214,7 +209,6 @@ def test_two_bases_are_said() -> None:
 
 
 def test_a_base_that_is_nowhere_is_not_invented() -> None:
-    """A07."""
     bare = {key: value for key, value in BASE.items() if key != "rope_theta"}
     assert not is_self_contained({**bare, "model_type": "llama"})
     assert is_self_contained(config(model_type="llama")) and not is_self_contained(config(model_type="glm"))
@@ -256,7 +250,6 @@ LAYERED = {
 
 
 def test_the_layers_that_see_all_are_described_unless_others_are_asked_for() -> None:
-    """A15."""
     found = describe_rope(config(**LAYERED))
     assert (found.layer_type, found.layer_types) == ("full_attention", ("sliding_attention", "full_attention"))
     assert found.geometry.rope_theta == 1e6 and str(found.method) == "pi:factor=8" and found.window is None
@@ -293,7 +286,7 @@ def test_unknown_layers_are_refused_with_those_there_are() -> None:
     ],
 )
 def test_windows_that_cap_the_reach(changes: dict[str, Any], window: int | None) -> None:
-    """A16: the warning names the window and the target; inactive windows are ignored."""
+    """The warning names the window and the target; inactive windows are ignored."""
     found = describe_rope(config(**changes))
     assert found.window == window
     note = window_note(found, 16_384)
@@ -312,7 +305,7 @@ YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 
 
 
 def test_yarn_whose_factor_is_not_the_ratio_is_said() -> None:
-    """A10: both numbers; nothing where they agree."""
+    """Both numbers; nothing where they agree."""
     (warning,) = describe_rope(config(max_position_embeddings=40_960, rope_scaling=YARN)).warnings
     assert "40960" in warning and "131072" in warning and "1.25" in warning
     assert not describe_rope(config(rope_scaling=YARN)).warnings
@@ -320,7 +313,7 @@ def test_yarn_whose_factor_is_not_the_ratio_is_said() -> None:
 
 @pytest.mark.parametrize("place", ["rope_scaling", "rope_parameters"])
 def test_the_other_spelling_of_the_attention_factor_is_explained(place: str) -> None:
-    """A18: net 1.0 where it multiplies, 1.1386 where it is ignored."""
+    """Net 1.0 where it multiplies, 1.1386 where it is ignored."""
     block = {**YARN, "attn_factor": 0.8782488562869419}
     (warning,) = describe_rope(config(**{place: block})).warnings
     assert "1.0000" in warning and "1.1386" in warning

@@ -25,7 +25,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_what_is_not_in_the_cache_is_one_message(tmp_path: Path) -> None:
-    """G05: no retries for half a minute."""
+    """No retries for half a minute."""
     done = run(tmp_path, "inspect", "org/model")
     assert done.returncode == 2 and not done.stdout
     assert "'org/model' is no folder here" in done.stderr and "no way to hub.invalid from here" in done.stderr

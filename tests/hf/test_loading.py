@@ -47,7 +47,7 @@ def test_scaled_checkpoints_are_verified_after_loading(checkpoint: Callable[...,
 
 
 def test_half_precision_keeps_the_table(checkpoint: Callable[..., Path]) -> None:
-    """B12: loading with dtype= leaves the rotary buffer in float32."""
+    """Loading with dtype= leaves the rotary buffer in float32."""
     model = load_model(read_config(str(checkpoint())), LoadOptions(dtype="bfloat16", device="cpu"))
     assert model.dtype == torch.bfloat16 and rotary_module(model).inv_freq.dtype == torch.float32
 
@@ -55,7 +55,7 @@ def test_half_precision_keeps_the_table(checkpoint: Callable[..., Path]) -> None
 def test_garbage_after_loading_stops_everything(
     checkpoint: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B18: whatever the load path leaves in the buffer is compared with the config."""
+    """Whatever the load path leaves in the buffer is compared with the config."""
     from transformers import AutoModelForCausalLM
 
     def spoilt(*args: object, **kwargs: object) -> tuple[torch.nn.Module, dict[str, object]]:
@@ -69,7 +69,7 @@ def test_garbage_after_loading_stops_everything(
 
 
 def test_an_old_config_takes_the_base_of_its_class(tmp_path: Path) -> None:
-    """A07: where the file names no base, it is the model class's default, not a constant of ours."""
+    """Where the file names no base, it is the model class's default, not a constant of ours."""
     common = {"hidden_size": 64, "num_attention_heads": 4, "max_position_embeddings": 128}
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", **common}))
     assert read_config(str(tmp_path)).rope.geometry.rope_theta == 10_000.0

@@ -87,7 +87,7 @@ def test_patches_can_be_nested(model: LlamaForCausalLM, geometry: RopeGeometry) 
 
 
 def test_the_base_survives(geometry: RopeGeometry) -> None:
-    """A07: scaling a theta-500k model keeps its base."""
+    """Scaling a theta-500k model keeps its base."""
     model = make_model(rope_parameters={"rope_type": "default", "rope_theta": 500_000.0})
     base = rotary_module(model).inv_freq.clone()
     with apply_rope(model, parse_method("pi:factor=2")) as report:
@@ -116,7 +116,7 @@ def test_partial_rotary_share_survives(geometry: RopeGeometry) -> None:
     "spec", ["yarn:factor=4", "dynamic-ntk", "longrope:factor=4,long_factor=1:2:3:4:5:6:7:8", "pi:factor=4"]
 )
 def test_null_head_dim_works_and_stays_null_after_undo(spec: str) -> None:
-    """A13: transformers' yarn and dynamic multiply a null head_dim and die."""
+    """transformers' yarn and dynamic multiply a null head_dim and die."""
     torch.manual_seed(0)
     config = MixtralConfig(
         vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
@@ -139,7 +139,7 @@ def test_hooks_and_identity_of_the_module_survive(model: LlamaForCausalLM) -> No
 
 
 def test_the_frozen_method_ignores_what_was_run_before(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
-    """B01 and C14: short, long, short again give the same table and the same numbers."""
+    """Short, long, short again give the same table and the same numbers."""
     method, seen = parse_method("dynamic-ntk"), {}
     for seq_len in (50, 256, 50, 128, 200, 128, 256):
         with apply_rope(model, method, geometry=geometry, seq_len=seq_len):
@@ -153,7 +153,7 @@ def test_the_frozen_method_ignores_what_was_run_before(model: LlamaForCausalLM, 
 
 
 def test_half_precision_buffers_are_found(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
-    """B12: a cast rounds the frequencies; nothing in transformers complains."""
+    """A cast rounds the frequencies; nothing in transformers complains."""
     expected = RopeFrequencies(trained_inv_freq(geometry))
     verify_rope(model, expected)
     with pytest.raises(PatchError, match="bfloat16, not float32"):
@@ -163,7 +163,7 @@ def test_half_precision_buffers_are_found(model: LlamaForCausalLM, geometry: Rop
 def test_a_cast_model_can_be_patched_because_the_table_is_rebuilt(
     model: LlamaForCausalLM, geometry: RopeGeometry
 ) -> None:
-    """B12: cast first, patch after; the angles at 32k are those of the float32 model."""
+    """Cast first, patch after; the angles at 32k are those of the float32 model."""
     positions = torch.tensor([[32_768]])
     with apply_rope(model, parse_method("yarn:factor=4")):
         exact = rotary_module(model)(torch.zeros(1), positions)[0]
@@ -177,7 +177,7 @@ def test_a_cast_model_can_be_patched_because_the_table_is_rebuilt(
 def test_uninitialised_buffers_are_found(
     model: LlamaForCausalLM, geometry: RopeGeometry, garbage: float, pair: int
 ) -> None:
-    """B18: a meta-device load can leave anything there."""
+    """A meta-device load can leave anything there."""
     rotary_module(model).inv_freq[pair] = garbage
     with pytest.raises(PatchError, match=f"Rotary pair {pair}"):
         verify_rope(model, RopeFrequencies(trained_inv_freq(geometry)))
@@ -207,7 +207,7 @@ def test_a_failure_leaves_the_model_as_it_was(
 
 
 def test_tables_are_rebuilt_on_the_device_they_were_on(model: LlamaForCausalLM) -> None:
-    """C14: with the module on another device, every new buffer is put there."""
+    """With the module on another device, every new buffer is put there."""
     module = rotary_module(model).to("meta")
     patch._rebuild(module, model.config)
     assert {buffer.device.type for buffer in module.buffers()} == {"meta"}

@@ -213,7 +213,6 @@ def test_the_naive_rotation_by_matrices(pairing: str) -> None:
 
 
 def test_a_cast_is_found_and_put_back(code: RotaryCode) -> None:
-    """B12."""
     before = code.module.inv_freq
     loaded, cast = check_casts(code, EXPECTED, 32_768)
     assert loaded.passed and cast.passed and code.module.inv_freq is before

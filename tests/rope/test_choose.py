@@ -55,7 +55,7 @@ def test_shift_and_crowding_in_closed_form() -> None:
 
 
 def test_ntk_is_short_of_its_target_untuned_and_comes_last_tuned() -> None:
-    """B09: its reach is s^((d - 2)/d ...) of L, 11270 of 16384 tokens here."""
+    """Its reach is s^((d - 2)/d ...) of L, 11270 of 16384 tokens here."""
     untuned = choose(LLAMA2, 16384, Tuning.none)
     reason = next(passed.reason for passed in untuned.passed if passed.name == "ntk")
     assert "11270 of the 16384" in reason

@@ -49,7 +49,7 @@ def test_spec_makes_the_same_method_again(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("theta", [10_000.0, 1e6])
 def test_factor_one_is_the_trained_table(name: str, theta: float) -> None:
-    """B17: the base is the model's own, never a constant."""
+    """The base is the model's own, never a constant."""
     geometry = RopeGeometry(16, theta, 512)
     actual = example(name, 1.0, geometry).frequencies(geometry)
     assert actual.inv_freq == pytest.approx(trained_inv_freq(geometry), rel=1e-6)  # abf rounds its base
@@ -68,7 +68,7 @@ def test_frequencies_are_finite_positive_and_ordered(name: str, seq_len: int | N
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "pi"])
 def test_leaves_the_fastest_pair_alone(name: str) -> None:
-    """B05: only linear interpolation slows every pair."""
+    """Only linear interpolation slows every pair."""
     for seq_len in (None, 100, 4096):
         assert example(name, 4.0).frequencies(GEOMETRY, seq_len).inv_freq[0] == 1.0
 
@@ -105,7 +105,7 @@ def test_dynamic_methods_are_the_trained_model_up_to_its_length(name: str) -> No
 def test_every_pair_lies_between_trained_and_interpolated(
     name: str, half: int, theta: float, length: int, factor: float
 ) -> None:
-    """B10: mixes are means of frequencies; the divisor never decreases towards slower pairs."""
+    """Mixes are means of frequencies; the divisor never decreases towards slower pairs."""
     geometry = RopeGeometry(2 * half, theta, length)
     actual = example(name, factor, geometry).frequencies(geometry).inv_freq
     trained = trained_inv_freq(geometry)
@@ -128,7 +128,7 @@ def numeric_parameters() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("name", "parameter"), numeric_parameters(), ids="-".join)
 @pytest.mark.parametrize("value", ["-2", "0", "nan", "inf", "x"])
 def test_impossible_numbers_are_refused_by_name(name: str, parameter: str, value: str) -> None:
-    """A04: naming the parameter and what is wrong with it."""
+    """Naming the parameter and what is wrong with it."""
     kind = all_methods()[name]
     needed = example(name, 4.0).model_dump(exclude_none=True)
     wrong = [value] * GEOMETRY.num_pairs if parameter.endswith(("long_factor", "short_factor")) else value

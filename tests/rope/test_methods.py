@@ -33,7 +33,7 @@ def test_ntk_divides_the_slowest_pair_by_exactly_the_factor() -> None:
 
 
 def test_dynamic_ntk_follows_the_length() -> None:
-    """B03: three lengths, three tables; the first is the trained one."""
+    """Three lengths, three tables; the first is the trained one."""
     method = parse_method("dynamic-ntk:inner_factor=2")
     exponent = 128 / 126
     for length, inner in ((4096, 1.0), (6144, 2.0), (8192, 3.0)):
@@ -54,7 +54,6 @@ def test_yarn_attention_factor(factor: float, expected: float) -> None:
 
 
 def test_explicit_attention_factor_is_final() -> None:
-    """B06."""
     assert parse_method("yarn:factor=64,attention_factor=1").frequencies(LLAMA2).attention_factor == 1.0
     assert parse_method("ntk-by-parts:factor=64").frequencies(LLAMA2).attention_factor == 1.0
 
@@ -74,13 +73,12 @@ def test_raw_correction_range(geometry: RopeGeometry, low: float, high: float) -
 
 
 def test_correction_range_is_rounded_outwards_unless_told_otherwise() -> None:
-    """B07."""
     assert correction_range(LLAMA2, 32, 1, truncate=True) == (20, 46)
     assert correction_range(LLAMA2, 32, 1, truncate=False) == pytest.approx((20.944, 45.027), abs=5e-4)
 
 
 def test_ramp_runs_past_the_last_pair() -> None:
-    """B08: the upper clamp is d - 1 = 127; the ramp ends at 70, so the last pair is only partly interpolated."""
+    """The upper clamp is d - 1 = 127; the ramp ends at 70, so the last pair is only partly interpolated."""
     assert correction_range(LONG, 32, 1, truncate=True) == (45, 70)
     last = parse_method("yarn:factor=4").frequencies(LONG).inv_freq[-1]
     keep = 1 - (63 - 45) / (70 - 45)
@@ -88,7 +86,6 @@ def test_ramp_runs_past_the_last_pair() -> None:
 
 
 def test_mid_ramp_entry_is_the_arithmetic_mix_of_frequencies() -> None:
-    """B10."""
     geometry = RopeGeometry(16, 10_000.0, 512)
     actual = parse_method("yarn:factor=4,truncate=false").frequencies(geometry).inv_freq
     low = 16 * math.log(512 / (64 * math.pi)) / (2 * math.log(10_000))
@@ -122,14 +119,13 @@ def test_longrope_attention_factor(scale: int, expected: float) -> None:
 
 
 def test_longrope_switches_past_the_trained_length() -> None:
-    """B14's boundary: L itself is short."""
+    """The boundary: L itself is short."""
     ones, twos = ":".join(["1"] * 64), ":".join(["2"] * 64)
     method = parse_method(f"longrope:factor=2,long_factor={twos},short_factor={ones}")
     assert [method.frequencies(LLAMA2, n).inv_freq[0] for n in (4095, 4096, 4097)] == [1.0, 1.0, 0.5]
 
 
 def test_longrope_list_must_fit_the_geometry() -> None:
-    """A13."""
     with pytest.raises(MethodError, match="has 3 values, but this model rotates 64 pairs"):
         parse_method("longrope:factor=2,long_factor=1:2:3").frequencies(LLAMA2)
 
@@ -163,7 +159,7 @@ def test_reach_is_unlimited_where_every_pair_completed_a_turn() -> None:
 
 
 def test_ntk_says_where_its_cliff_is() -> None:
-    """B15: asked for 8192 from 2048, the usable length is shorter, and that is said."""
+    """Asked for 8192 from 2048, the usable length is shorter, and that is said."""
     method = parse_method("ntk", 4.0, LLAMA1)
     assert ntk_base(LLAMA1, 4.0) == pytest.approx(10_000 * 4 ** (128 / 126), rel=EXACT)
     notes = method_notes(method, LLAMA1)

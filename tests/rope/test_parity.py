@@ -102,7 +102,7 @@ def test_longrope_switches_where_the_stock_module_switches(seq_len: int) -> None
 @pytest.mark.parametrize("factor", [64.0, 1.0])
 @pytest.mark.parametrize("spec", ["yarn:factor={}", "yarn:factor={},attention_factor=1.0", "ntk-by-parts:factor={}"])
 def test_cos_at_position_zero_is_the_attention_factor(spec: str, factor: float) -> None:
-    """B06: applied once, to cos itself."""
+    """Applied once, to cos itself."""
     geometry = RopeGeometry(64, 10_000.0, 4096)
     method = parse_method(spec.format(factor))
     theirs = stock_module(geometry, method.native_config(geometry))  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ NUMBERS = "rotary_dim=64,rope_theta=10000,original_max_position_embeddings=2048"
 
 
 def test_a_folder_as_it_stands(ropectl: Run, tmp_path: Path) -> None:
-    """A06: what transformers 5 saves is another model to transformers 4."""
+    """What transformers 5 saves is another model to transformers 4."""
     (tmp_path / "config.json").write_text(json.dumps(v5_only(scaled("llama3", **LLAMA3))))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 2048}))
     code, out, _ = ropectl("inspect", str(tmp_path), "--format", "json")

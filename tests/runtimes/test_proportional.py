@@ -55,7 +55,7 @@ def test_a_base_is_read_by_all_that_know_gemma4(spec: str) -> None:
 
 
 def test_the_factor_is_read_by_transformers_only() -> None:
-    """1A.16: vLLM's Gemma4RotaryEmbedding, sglang's Gemma 4 class and the converter of llama.cpp pass over it."""
+    """vLLM's Gemma4RotaryEmbedding, sglang's Gemma 4 class and the converter of llama.cpp pass over it."""
     checkpoint = facts("gemma4_text", "pi:factor=4")
     found = newest(checkpoint)
     assert not codes(found["transformers"]) and found["transformers"].max_deviation == pytest.approx(0.0, abs=EXACT)

@@ -1,4 +1,4 @@
-"""Every row of the reference tables: attention factors (1E), transformers versions (1F), length keys (1G), red lines."""
+"""Every row of the reference tables: attention factors, transformers versions, length keys, red lines."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def codes(reading: RuntimeReading) -> set[str]:
     ],
 )  # fmt: skip
 def test_who_honours_which_attention_factor(keys: dict[str, float], expected: dict[str, float]) -> None:
-    """1E, A18, B06."""
     found = readings(scaled("yarn", **YARN, **keys), "yarn")
     for name, factor in expected.items():
         assert found[name].attention_factor == pytest.approx(factor, rel=EXACT), name
@@ -66,7 +65,7 @@ def test_who_honours_which_attention_factor(keys: dict[str, float], expected: di
 
 
 def test_the_gguf_key_for_the_attention_factor_is_what_the_flags_set() -> None:
-    """1E, last row: only rope.scaling.attn_factor survives, as a multiplier of what the loader recomputes."""
+    """Only rope.scaling.attn_factor survives, as a multiplier of what the loader recomputes."""
     meant = patch_facts(base_config(), GEOMETRY, parse_method("yarn:attention_factor=1", 4.0, GEOMETRY), "./out")
     command = next_steps(meant)[-1].command
     assert command is not None
@@ -91,7 +90,6 @@ def test_the_gguf_key_for_the_attention_factor_is_what_the_flags_set() -> None:
     ],
 )
 def test_what_yarn_meant_in_each_version(version: str, limit: int, code: str | None) -> None:
-    """1F, A10."""
     config = {**scaled("yarn", **YARN), "max_position_embeddings": limit}
     reading = readings(config, "yarn")[version]
     assert codes(reading) == ({code} if code else set())
@@ -99,7 +97,7 @@ def test_what_yarn_meant_in_each_version(version: str, limit: int, code: str | N
 
 
 def test_a_missing_original_length_is_guessed_by_transformers_5() -> None:
-    """1F, A11: off by up to 92 % in one pair."""
+    """Off by up to 92 % in one pair."""
     reading = readings(scaled("yarn", factor=4.0), "yarn")["5.x"]
     assert codes(reading) == {"original-length-guessed"} and (reading.max_deviation or 0) > 0.1
 
@@ -128,7 +126,6 @@ def test_a_missing_original_length_is_guessed_by_transformers_5() -> None:
     ],
 )  # fmt: skip
 def test_meaning_of_the_length_keys(config: dict[str, Any], spec: str, served: dict[str, int | None]) -> None:
-    """1G, C02."""
     found = readings(config, spec)
     for name, length in served.items():
         assert found[name].usable_length == length, name
@@ -138,7 +135,7 @@ def test_meaning_of_the_length_keys(config: dict[str, Any], spec: str, served: d
 
 
 def test_a_float_length_stops_the_strict_configs() -> None:
-    """1G: an export must write an int."""
+    """An export must write an int."""
     found = readings({**scaled("yarn", **YARN), "max_position_embeddings": 8192.0}, "yarn")
     assert not any(found[name].loads for name in ("5.x", "0.32", "sglang")) and found["4.57"].loads
 
@@ -149,7 +146,6 @@ def test_the_tokenizer_caps_what_transformers_is_given() -> None:
 
 
 def test_theta_and_scaling_are_dropped_by_readers_of_the_old_dialect() -> None:
-    """A06, 2C."""
     found = readings(v5_only(scaled("llama3", **LLAMA3)), "llama3")
     for version in (*T4, "0.9"):
         assert codes(found[version]) == {"theta-dropped", "factor-ignored"}
@@ -159,7 +155,7 @@ def test_theta_and_scaling_are_dropped_by_readers_of_the_old_dialect() -> None:
 
 @pytest.mark.parametrize("spec", ["pi", "ntk", "abf", "yarn", "llama3", "ntk-by-parts"])
 def test_both_dialects_are_right_in_every_version_since_4_51(spec: str) -> None:
-    """A06, A10: what ropectl writes; vLLM derives the target under the old and the new rule (C02)."""
+    """What ropectl writes; vLLM derives the target under the old and the new rule."""
     found = read_all(patch_facts(base_config(), GEOMETRY, parse_method(spec, 4.0, GEOMETRY), "./out"))
     wrong = {reading.version for reading in found if not {p.code for p in reading.problems} <= {"length-capped"}}
     assert wrong == ({"4.44", "4.48"} if spec == "yarn" else set())
@@ -167,7 +163,6 @@ def test_both_dialects_are_right_in_every_version_since_4_51(spec: str) -> None:
 
 
 def test_a_raised_length_switches_dynamic_off() -> None:
-    """A12."""
     from ropectl.hf.config.geometry import describe_rope
 
     config = scaled("dynamic", factor=2.0, original_max_position_embeddings=2048)
@@ -179,7 +174,7 @@ def test_a_raised_length_switches_dynamic_off() -> None:
 
 
 def test_exported_dynamic_follows_the_length_in_transformers_only() -> None:
-    """1B.1, B03: static elsewhere, or nothing at all."""
+    """Static elsewhere, or nothing at all."""
     found = readings(
         base_config(rope_scaling={"rope_type": "dynamic", "factor": 2.0}), "dynamic-ntk:inner_factor=2", 4096
     )
@@ -189,7 +184,6 @@ def test_exported_dynamic_follows_the_length_in_transformers_only() -> None:
 
 
 def test_an_integer_factor_stops_both_servers() -> None:
-    """1A.2."""
     found = readings(base_config(rope_scaling={"rope_type": "linear", "factor": 4}), "pi")
     for name in ("0.9", "0.32", "sglang"):
         assert not found[name].loads and codes(found[name]) == {"integer-factor"}
@@ -197,7 +191,7 @@ def test_an_integer_factor_stops_both_servers() -> None:
 
 
 def test_an_unknown_type_stops() -> None:
-    """C04: static NTK as a type of its own; vLLM knows another method by that name."""
+    """Static NTK as a type of its own; vLLM knows another method by that name."""
     found = readings(scaled("ntk", factor=4.0), "ntk")
     assert all(codes(found[name]) == {"unknown-rope-type"} for name in (*T4, "5.x", "sglang"))
     assert found["vllm"].loads and (found["vllm"].max_deviation or 0) > 0.01
@@ -211,7 +205,6 @@ def test_a_top_level_original_length_wins_in_transformers_5() -> None:
 
 
 def test_longrope_of_two_lists_is_decided_once_per_server() -> None:
-    """1A.12, B14."""
     lists = ",".join(f"{key}={':'.join(map(str, values))}" for key, values in LISTS.items())
     meant = patch_facts(base_config(), GEOMETRY, parse_method(f"longrope:{lists}", 4.0, GEOMETRY), "./out")
     found = {reading.version: reading for reading in read_all(meant)}
@@ -234,7 +227,7 @@ def test_longrope_is_unscaled_in_a_converted_llama_but_not_in_phi3() -> None:
 
 
 def test_without_mscales_the_servers_derive_their_own_factor_for_longrope() -> None:
-    """1A.12, 1H: the universal form with A != 1 needs them."""
+    """The universal form with A != 1 needs them."""
     universal = {"short_factor": [2.0] * 32, "long_factor": [2.0] * 32, "factor": 1.0, "attention_factor": 1.2}
     block = {**universal, "original_max_position_embeddings": TARGET}
     spec = "longrope:attention_factor=1.2,long_factor=" + ":".join(["2"] * 32)
@@ -246,7 +239,7 @@ def test_without_mscales_the_servers_derive_their_own_factor_for_longrope() -> N
 
 
 def test_servers_are_started_with_an_override_only_where_they_need_one() -> None:
-    """C02: all four values, ready to paste."""
+    """All four values, ready to paste."""
     import json
 
     meant = facts(scaled("linear", factor=4), "pi")
@@ -266,7 +259,7 @@ def test_a_null_head_dim_stops_what_multiplies_it() -> None:
 
 
 def test_architectures_that_read_no_factors_are_refused() -> None:
-    """1H: qwen2 has base, linear and yarn only."""
+    """Qwen2 has base, linear and yarn only."""
     meant = patch_facts(base_config(model_type="qwen2"), GEOMETRY, parse_method("llama3", 4.0, GEOMETRY), "./out")
     assert codes(read_all(meant)[-1]) == {"unscaled-in-gguf"}
     refused = next_steps(meant)[-1]

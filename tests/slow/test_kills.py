@@ -14,5 +14,4 @@ pytestmark = pytest.mark.slow
 
 
 def test_thirty_kills(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
-    """G01."""
     killed_and_finished(checkpoint(), tmp_path, 30, random.Random(1))

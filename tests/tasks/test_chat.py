@@ -1,4 +1,4 @@
-"""Chat templates: applied once, and nothing guessed (D17)."""
+"""Chat templates: applied once, and nothing guessed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WITHOUT = "{{ bos_token }}{% for m in messages %}[INST] {{ m.content }} [/INST]{
 def test_question_ends_the_users_turn_and_the_answer_opens_the_other(
     tokenizer: Any, name: str, template: str, opening: str, closing: str
 ) -> None:
-    """D15, D17: the template once, one beginning-of-sequence token, and still the exact length."""
+    """The template once, one beginning-of-sequence token, and still the exact length."""
     chatty = copy.deepcopy(tokenizer)
     chatty.chat_template = template
     kit, task = make_kit(chatty, chat=chat_frame(chatty)), parse_task(name)

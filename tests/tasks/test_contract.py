@@ -56,7 +56,7 @@ def trials_of(task: RetrievalTask, kit: PromptKit, length: int, count: int = 3) 
     return [task.build(kit, length, depth, number) for depth in places(task) for number in range(count)]
 
 
-def test_the_tasks_of_the_issue_are_there() -> None:
+def test_every_task_has_a_solver() -> None:
     assert set(NAMES) == set(SOLVERS)
 
 
@@ -80,7 +80,7 @@ def test_spec_makes_the_same_task_again(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_prompt_and_answer_are_the_length(kit: PromptKit, spec: str) -> None:
-    """D12, D13: nothing is cut and there is room for the answer."""
+    """Nothing is cut and there is room for the answer."""
     task = parse_task(spec)
     shortest = task.min_length(kit)
     for length in (shortest, shortest + 1, shortest + 37, 1500):
@@ -97,7 +97,7 @@ def test_prompt_and_answer_are_the_length(kit: PromptKit, spec: str) -> None:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_prompt_holds_the_answer_and_no_other(kit: PromptKit, spec: str) -> None:
-    """D15, D18: each task solved again from its text alone; all facts are whole."""
+    """Each task solved again from its text alone; all facts are whole."""
     task = parse_task(spec)
     for length in (task.min_length(kit), task.min_length(kit) + 50, 1500):
         for trial in trials_of(task, kit, length, 5):
@@ -111,7 +111,6 @@ def test_the_prompt_holds_the_answer_and_no_other(kit: PromptKit, spec: str) -> 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_one_bos_first(kit: PromptKit, spec: str) -> None:
-    """D15."""
     task = parse_task(spec)
     for trial in trials_of(task, kit, 1000):
         assert trial.input_ids[0] == BOS and trial.input_ids.count(BOS) == 1
@@ -119,7 +118,7 @@ def test_one_bos_first(kit: PromptKit, spec: str) -> None:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_trials_differ(kit: PromptKit, spec: str) -> None:
-    """D19: other answers, not other orders of one."""
+    """Other answers, not other orders of one."""
     task = parse_task(spec)
     for depth in places(task):
         trials = [task.build(kit, 1000, depth, number) for number in range(10)]
@@ -129,7 +128,6 @@ def test_trials_differ(kit: PromptKit, spec: str) -> None:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_trial_is_the_same_whatever_else_is_built(kit: PromptKit, tokenizer: Any, spec: str) -> None:
-    """D19."""
     task = parse_task(spec)
     depth = places(task)[-1]
     before = task.build(kit, 1200, depth, 4)
@@ -139,7 +137,7 @@ def test_a_trial_is_the_same_whatever_else_is_built(kit: PromptKit, tokenizer: A
 
 
 def test_prompts_are_the_same_in_every_process(kit: PromptKit) -> None:
-    """D19: whatever the hash seed."""
+    """Whatever the hash seed."""
     code = (
         "from ropectl.builtin import TINY_MODEL_DIR; from transformers import AutoTokenizer\n"
         "from tests.tasks.test_contract import all_fingerprints\n"
@@ -168,7 +166,7 @@ def all_fingerprints(kit: PromptKit) -> str:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_too_short_is_refused_with_the_shortest_possible(kit: PromptKit, spec: str) -> None:
-    """D12: never truncated."""
+    """Never truncated."""
     task = parse_task(spec)
     shortest = task.min_length(kit)
     for length in (2, shortest - 1):
@@ -214,7 +212,7 @@ def test_depths_share_what_stands_before_them(kit: PromptKit, name: str) -> None
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_tokenizer_that_adds_a_leading_space_is_spliced_cleanly(spec: str) -> None:
-    """D15: a character a token; whatever is encoded gets a space in front, of which none may stay."""
+    """A character a token; whatever is encoded gets a space in front, of which none may stay."""
     tokenizer = spaced_tokenizer()
     kit, task = make_kit(tokenizer, bos=None), parse_task(spec)
     length = task.min_length(kit) + 400
@@ -228,7 +226,7 @@ def test_a_tokenizer_that_adds_a_leading_space_is_spliced_cleanly(spec: str) -> 
 
 @pytest.mark.parametrize("name", ["passkey", "needle", "multi-key"])
 def test_answers_without_tokens_of_their_own_are_generated(name: str) -> None:
-    """D13: a tokenizer that keeps spaces with the word before them joins the question with the answer."""
+    """A tokenizer that keeps spaces with the word before them joins the question with the answer."""
     kit, task = make_kit(merging_tokenizer(), bos=None), parse_task(name)
     for length in (task.min_length(kit), task.min_length(kit) + 300):
         for trial in trials_of(task, kit, length):

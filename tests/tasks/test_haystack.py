@@ -40,7 +40,7 @@ def test_documents_are_read_no_further_than_needed(tokenizer: Any) -> None:
 
 
 def test_special_tokens_are_left_out(tokenizer: Any) -> None:
-    """D15: the text may hold what a tokenizer takes for one, and tokens somebody made may begin with one."""
+    """The text may hold what a tokenizer takes for one, and tokens somebody made may begin with one."""
     text = stream(tokenizer, Document("a", "word <|bos|> word"), Document("b", "", (0, 5, 6, 0, 7)))
     assert 0 not in text.window(0, 100)
 

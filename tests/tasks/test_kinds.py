@@ -37,7 +37,7 @@ def test_passkeys_are_those_of_eval_passkey(tokenizer: Any, distractors: int, se
 
 @pytest.mark.parametrize("count", [1, 3, 12])
 def test_distractors_are_other_names_with_other_numbers(kit: PromptKit, count: int) -> None:
-    """D18: who returns a distractor is wrong."""
+    """Who returns a distractor is wrong."""
     task = MultiKey(distractors=count)
     for extra in (0, 1, 40, 500):
         for depth in (0.0, 0.4, 1.0):

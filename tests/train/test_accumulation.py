@@ -1,4 +1,4 @@
-"""Every target token counts once, however a step is cut into forward passes (F01)."""
+"""Every target token counts once, however a step is cut into forward passes."""
 
 from __future__ import annotations
 

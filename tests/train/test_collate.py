@@ -65,7 +65,7 @@ def test_padding_changes_no_loss(positions: list[int] | None) -> None:
 
 
 def test_isolated_documents_do_not_see_each_other() -> None:
-    """F06: changing document A leaves the losses of B unchanged, in transformers' own packed sequences; concat does not."""
+    """Changing document A leaves the losses of B unchanged, in transformers' own packed sequences; concat does not."""
     a, b, other = random_ids(30), random_ids(34, seed=1), random_ids(30, seed=2)
     restarts = [*range(30), *range(34)]
 

@@ -1,4 +1,4 @@
-"""A sequence that several processes share gives the loss and the gradients of one process (F08), or is refused."""
+"""A sequence that several processes share gives the loss and the gradients of one process, or is refused."""
 
 from __future__ import annotations
 

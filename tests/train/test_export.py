@@ -1,4 +1,4 @@
-"""A result that lacks something is not handed over (C13)."""
+"""A result that lacks something is not handed over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in force is what is said: the rotary tables in one line, and a loss that wrapping must not change (F10, F11)."""
+"""What is in force is what is said: the rotary tables in one line, and a loss that wrapping must not change."""
 
 from __future__ import annotations
 

@@ -69,7 +69,6 @@ def test_dropped_ends_of_documents_are_counted() -> None:
 
 
 def test_thirty_and_thirty_four_tokens_make_one_block_of_64() -> None:
-    """F06."""
     plan = plan_blocks(np.array([30, 34]), 64, "concat")
     assert plan.num_blocks == 1 and plan.pieces(0) == [Piece(0, 0, 30), Piece(1, 0, 34)]
 

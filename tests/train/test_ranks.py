@@ -1,4 +1,4 @@
-"""One process, two that divide the sequences, two that share each: the same training (F01, F08)."""
+"""One process, two that divide the sequences, two that share each: the same training."""
 
 from __future__ import annotations
 

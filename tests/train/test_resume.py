@@ -1,4 +1,4 @@
-"""An interrupted run ends with the very weights of one that was not: bit by bit, on the CPU (F04, F05)."""
+"""An interrupted run ends with the very weights of one that was not: bit by bit, on the CPU."""
 
 from __future__ import annotations
 

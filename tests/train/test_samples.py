@@ -53,7 +53,7 @@ def naive_targets(pieces: list[list[int]]) -> list[int]:
 
 
 def test_every_epoch_visits_every_block_once_in_another_order(store: TokenStore, tokenizer: Any) -> None:
-    """F04: 16 samples; whoever starts anywhere, in a new process too, gets the same sequence, across epochs."""
+    """16 samples; whoever starts anywhere, in a new process too, gets the same sequence, across epochs."""
     data = make_data(store, tokenizer)
     assert data.num_blocks == 16
     samples = [data.sample(index) for index in range(48)]
@@ -92,7 +92,7 @@ def test_bos_is_never_a_target_inside_a_document_either(tmp_path: Path, tokenize
 
 
 def test_by_default_positions_reach_the_end_of_the_block(tmp_path: Path, tokenizer: Any) -> None:
-    """F06: documents of 30 and 34 tokens in a block of 64."""
+    """Documents of 30 and 34 tokens in a block of 64."""
     store = make_store(tmp_path, tokenizer, numbered(30, 34))
     sample = make_data(store, tokenizer, seq_len=64).sample(0)
     assert sample.position_ids is None and len(sample.input_ids) == 64
@@ -122,7 +122,7 @@ def test_shares_are_exact_and_do_not_disturb_the_order_of_text(store: TokenStore
 
 
 def test_a_late_sample_costs_no_more_than_an_early_one(store: TokenStore, tokenizer: Any) -> None:
-    """F05: nothing is walked through; tokens are read and orders are made for the one sample only."""
+    """Nothing is walked through; tokens are read and orders are made for the one sample only."""
     import ropectl.train.data.samples as training
 
     data = make_data(store, tokenizer, short_fraction=0.1, short_length=4)

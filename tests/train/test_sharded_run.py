@@ -1,4 +1,4 @@
-"""Whole runs under FSDP2, on two and four ranks: the same training as in one process, and whole results (C13, E06, F08, F11)."""
+"""Whole runs under FSDP2, on two and four ranks: the same training as in one process, and whole results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is trained is what is saved: tied and untied models, LoRA with LongLoRA's extras, merged and kept apart (C10, F03)."""
+"""What is trained is what is saved: tied and untied models, LoRA with LongLoRA's extras, merged and kept apart."""
 
 from __future__ import annotations
 
