@@ -120,9 +120,9 @@ def _positions(num_tokens: int, wanted: int | None) -> list[int]:
 def _own_logprobs(source: ModelSource, options: LoadOptions, ids: list[int]) -> list[float]:
     import torch
 
-    from ropectl.evaluate.token_loss import Scorer
+    from ropectl.evaluate.forward import Forward
 
-    nll: list[float] = Scorer.of(load_model(source, options)).token_nll(torch.tensor([ids]))[0].tolist()
+    nll: list[float] = Forward.of(load_model(source, options)).token_nll(torch.tensor([ids]))[0].tolist()
     return [-value for value in nll]
 
 

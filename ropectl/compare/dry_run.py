@@ -17,8 +17,8 @@ from ropectl.errors import RopectlError
 from ropectl.evaluate.calibration import measure_speed
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
+from ropectl.evaluate.forward import LOGITS_PER_CHUNK
 from ropectl.evaluate.reporter import Reporter, SilentReporter
-from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK
 from ropectl.hf.config.shape import Shape
 from ropectl.hf.model.free_memory import free_memory
 from ropectl.hf.model.loading import resolve_device

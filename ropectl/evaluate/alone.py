@@ -7,19 +7,19 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from ropectl.evaluate.forward import Forward
 from ropectl.evaluate.ledger import Ledger
-from ropectl.evaluate.pieces import Pieces
 from ropectl.evaluate.prefix_tree import Target
 from ropectl.evaluate.progress import Progress
 
 
-def run_one_by_one(pieces: Pieces, ledger: Ledger, progress: Progress) -> None:
+def run_one_by_one(forward: Forward, ledger: Ledger, progress: Progress) -> None:
     """Scores every trial; a text that is generated is given again, whole, for each of its tokens."""
 
     def last_logits(ids: Sequence[int], num_last: int) -> Tensor:
-        states, _ = pieces.run(torch.tensor([ids]), None, num_last, keep=False)
+        states, _ = forward.run(torch.tensor([ids]), None, num_last, keep=False)
         progress(len(ids))
-        return pieces.logits(states[0])
+        return forward.logits(states[0])
 
     for index, trial in enumerate(ledger.trials):
         answer, first = trial.answer_ids, trial.answer_start - 1

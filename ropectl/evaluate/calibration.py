@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from ropectl.evaluate.cost import Cost, ForwardCost
-from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK
+from ropectl.evaluate.forward import logits_at_once
 from ropectl.hf.model.skeleton import bare_model, cut
 
 #: Where lengths begin [tokens], and how long a pass has to take before they are long enough [s].
@@ -63,7 +63,7 @@ def measure_speed(
     while length < longest and _decoder_seconds(one, length, device) < LONG_ENOUGH / 2:
         length = min(2 * length, longest)
     first = _decoder_seconds(one, length, device)
-    rows = max(1, min(length, LOGITS_PER_CHUNK // one.get_output_embeddings().weight.shape[0]))
+    rows = min(length, logits_at_once(one))
     read = _head_seconds(one, rows, device)
     del one
     both = _decoder_seconds(bare_model(cut(config, 2), dtype, device, remote_code).eval(), length, device)

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from ropectl.data.tokens import DocumentSet
+from ropectl.evaluate.forward import Forward
 from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.evaluate.protocols.prefix import PREFIX
 from ropectl.evaluate.protocols.protocol import Options, Pass, Request, Window
 from ropectl.evaluate.protocols.tail import TAIL, num_tail_targets
 from ropectl.evaluate.tally import Tally, missing_point
-from ropectl.evaluate.token_loss import Scorer
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
@@ -62,12 +62,10 @@ def measure_passes(
 def scored_windows(model: Any, request: Request, one: Pass, options: Options) -> Iterator[tuple[Window, Tensor]]:
     """Yields every window of a pass with the losses of its scored tokens, (T,) float64 [nats]; not in order."""
     with apply_rope(model, request.method, geometry=request.geometry, seq_len=one.seq_len, layers=options.layers):
-        scorer = Scorer.of(model, options.prefill_chunk)
+        forward = Forward.of(model, options.prefill_chunk)
         for batch in _batches(one.windows(), request.documents, options.batch_size):
             ids = torch.tensor([window.input_ids(request.documents) for window in batch])
-            num_scored = batch[0].num_scored
-            whole = num_scored == ids.shape[1] - 1  # losses are then made chunk by chunk, no states are kept
-            nll = scorer.token_nll(ids) if whole else scorer.last_nll(ids, num_scored)
+            nll = forward.token_nll(ids, batch[0].num_scored)
             options.progress(ids.numel())
             yield from zip(batch, nll.double(), strict=True)  # float64, so that sums lose nothing
 

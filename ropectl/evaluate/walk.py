@@ -21,8 +21,8 @@ from torch import Tensor
 
 from ropectl.data.trials import Trial
 from ropectl.evaluate.alone import run_one_by_one
+from ropectl.evaluate.forward import Forward
 from ropectl.evaluate.ledger import Ledger, Stop, TrialScore
-from ropectl.evaluate.pieces import Pieces
 from ropectl.evaluate.prefix_tree import Node, build_tree
 from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.hf.model.cache import branch, can_crop, crop
@@ -69,12 +69,12 @@ def walk(
     Raises:
         MeasurementError: If the model's logits are not finite.
     """
-    pieces = Pieces.of(model, prefill_chunk)
-    ledger = Ledger(trials, generate, pieces.end_tokens, stop)
-    if pieces.shares:
-        _Walk(pieces, ledger, max_batch_tokens, progress).walk()
+    forward = Forward.of(model, prefill_chunk)
+    ledger = Ledger(trials, generate, forward.end_tokens, stop)
+    if forward.shares:
+        _Walk(forward, ledger, max_batch_tokens, progress).walk()
     else:
-        run_one_by_one(pieces, ledger, progress)
+        run_one_by_one(forward, ledger, progress)
     return ledger.scores()
 
 
@@ -97,7 +97,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Walk:
-    pieces: Pieces
+    forward: Forward
     ledger: Ledger
     max_batch_tokens: int
     progress: Progress
@@ -124,7 +124,7 @@ class _Walk:
 
     def _longest_piece(self, depth: int) -> int:
         """Tokens that a row may take at once behind ``depth`` others."""
-        chunk = self.pieces.prefill_chunk
+        chunk = self.forward.prefill_chunk
         if depth == 0:
             return chunk or max(len(trial.input_ids) for trial in self.ledger.trials)
         return max(1, min(chunk or PIECE, MAX_MASK // (depth + PIECE)))
@@ -156,16 +156,16 @@ class _Walk:
         ]
         first = min((target.position for _, target in wanted), default=depth + step - 1)
         follows = any(row.height > step or row.node.ends for row in rows)
-        states, cache = self.pieces.run(ids, cache, depth + step - first, keep=follows)
+        states, cache = self.forward.run(ids, cache, depth + step - first, keep=follows)
         if follows:
             make_room(cache, depth + max(row.height for row in rows))
         self.progress(ids.numel())
         if wanted:
             places = [target.position - first for _, target in wanted]
             chosen = states[[index for index, _ in wanted], places]
-            size = self.pieces.logits_at_once
+            size = self.forward.logits_at_once
             for start in range(0, len(wanted), size):
-                logits = self.pieces.logits(chosen[start : start + size])
+                logits = self.forward.logits(chosen[start : start + size])
                 self.ledger.score([target for _, target in wanted[start : start + size]], logits)
         return states[:, -1], cache
 
@@ -187,13 +187,13 @@ class _Walk:
         """Decodes some trials side by side until the last one ends; those that ended before are no longer listened to."""
         still_open = dict(enumerate(trials))
         while True:
-            tokens = self.ledger.likeliest(self.pieces.logits(states))
+            tokens = self.ledger.likeliest(self.forward.logits(states))
             for place, trial in list(still_open.items()):
                 if not self.ledger.write(trial, int(tokens[place])):
                     del still_open[place]
             if not still_open:
                 return
-            states, cache = self.pieces.run(tokens.unsqueeze(-1), cache)
+            states, cache = self.forward.run(tokens.unsqueeze(-1), cache)
             states = states[:, -1]
             self.progress(len(trials))
 

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK, head_is_last
+from ropectl.evaluate.forward import head_is_last, logits_at_once
 from ropectl.train.data.samples import IGNORE
 
 
@@ -68,7 +68,7 @@ class CausalLoss(nn.Module):
         batch, length = targets.shape
         step = self.chunk
         if step is None:
-            step = max(1, LOGITS_PER_CHUNK // (self.model.get_output_embeddings().weight.shape[0] * batch))
+            step = logits_at_once(self.model, batch)
         total = torch.zeros((), device=states.device)
         for start in range(0, length, step or length):
             part, wanted = (tensor[:, start : start + (step or length)] for tensor in (states, targets))

@@ -24,7 +24,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.compare.run import compare_methods
 from ropectl.data.tokens import DocumentSet, TokenizedDocument
-from ropectl.evaluate import token_loss
+from ropectl.evaluate import forward
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.perplexity import measure_perplexity
 from ropectl.hf.config.geometry import describe_rope
@@ -126,9 +126,9 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     if arguments.part:
         if arguments.part == "concatenated":  # as transformers itself grows a cache
-            token_loss.make_room = lambda cache, length: None
+            forward.make_room = lambda cache, length: None
         if arguments.part in ("heap", "whole in the heap", "concatenated"):  # large blocks as the C library places them
-            roomy_cache.map_large_blocks = token_loss.map_large_blocks = lambda: False
+            roomy_cache.map_large_blocks = forward.map_large_blocks = lambda: False
         chunk = None if arguments.part.startswith("whole") else CHUNK
         found = time_share() if arguments.part == "time" else peak_memory(arguments.length, chunk)
         print(json.dumps(found))

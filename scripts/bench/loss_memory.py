@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from ropectl.evaluate.token_loss import Scorer
+from ropectl.evaluate.forward import Forward
 
 TOLERANCE = 1e-5
 
@@ -35,10 +35,10 @@ def measure(way: str, length: int, vocabulary: int) -> None:
     )  # fmt: skip
     model = LlamaForCausalLM(config).eval()
     ids = torch.randint(0, vocabulary, (1, length))
-    scorer = Scorer.of(model)
+    forward = Forward.of(model)
     before = peak_mib()
     if way == "chunks":
-        nll = scorer.token_nll(ids)[0]
+        nll = forward.token_nll(ids)[0]
     else:
         with torch.inference_mode():
             nll = F.cross_entropy(

@@ -22,6 +22,7 @@ import torch
 
 from ropectl.data.passkey import PasskeyPrompt, PasskeyPromptBuilder
 from ropectl.evaluate.config import PasskeyConfig
+from ropectl.evaluate.forward import Forward
 from ropectl.evaluate.passkey_plan import (
     PasskeyTree,
     count_tokens,
@@ -30,7 +31,6 @@ from ropectl.evaluate.passkey_plan import (
     plan_positions,
     prompts_of,
 )
-from ropectl.evaluate.pieces import Pieces
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.walk import walk
 from ropectl.hf.model.patch import apply_rope
@@ -103,7 +103,7 @@ def compare(name: str, setup: Setup, method: Any, builder: Any, trees: Sequence[
     longest = max(length for tree in trees for length, _ in tree.points)
     walks, generates, ratios, shares = [], [], [], []
     with apply_rope(model, method, geometry=setup.geometry, seq_len=longest):
-        Pieces.of(model)  # how this model can be run is tried out once, on a few tokens
+        assert Forward.of(model).shares  # how this model can be run is tried out once, on a few tokens
         by_walk(model, prompts[:1])
         for _ in range(options.repeats):
             seconds, watch, ours = timed(by_walk, model, prompts)

@@ -11,10 +11,10 @@ from transformers import LlamaForCausalLM
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.evaluate import passkey
 from ropectl.evaluate.config import ModelConfig
+from ropectl.evaluate.forward import Forward
 from ropectl.evaluate.passkey import measure_passkey, measure_trees
 from ropectl.evaluate.passkey_lengths import by_length
 from ropectl.evaluate.passkey_plan import count_tokens, default_positions, plan_passkey, plan_positions
-from ropectl.evaluate.pieces import Pieces
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.walk import TrialScore
 from ropectl.hf.model.patch import apply_rope
@@ -91,7 +91,7 @@ def test_a_length_is_what_it_is_whatever_else_is_measured(
 def test_trees_together_or_apart(model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any) -> None:
     """Pieces of a grid that are measured by themselves give the same cells, and cost what they say."""
     builder, lengths = PasskeyPromptBuilder(tokenizer, 0), [128, 256, 512]
-    Pieces.of(model)
+    assert Forward.of(model).shares
     for spec in ("pi:factor=4", "dynamic-ntk"):
         method = parse_method(spec)
         trees = plan_passkey(method, builder, lengths, DEPTHS)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ropectl.data.trials import Trial
 from ropectl.errors import MeasurementError
 from ropectl.evaluate import walk as walk_module
-from ropectl.evaluate.pieces import Pieces
+from ropectl.evaluate.forward import Forward
 from ropectl.evaluate.prefix_tree import count_nodes
 from ropectl.evaluate.walk import walk
 from tests.conftest import make_model
@@ -73,7 +73,7 @@ def prompt_sets(draw: st.DrawFn) -> list[Trial]:
 @given(prompt_sets(), st.sampled_from([None, 2, 7]), st.sampled_from([1, 60, 200, 8192]), st.booleans())
 def test_random_prompts(trials: list[Trial], chunk: int | None, batch: int, generate: bool) -> None:
     """Grouped heads, any chunk, any batch: as alone; tokens computed are the distinct prefixes."""
-    Pieces.of(GROUPED)  # what is tried out once is not counted
+    assert Forward.of(GROUPED).shares  # what is tried out once is not counted
     with counted(GROUPED) as tokens:
         scores = walk(GROUPED, trials, prefill_chunk=chunk, max_batch_tokens=batch, generate=generate)
     if not generate:
@@ -103,7 +103,7 @@ def test_families(family: str, chunk: int | None) -> None:
 @pytest.mark.parametrize("family", ["mistral", "gemma2", "falcon_h1"])
 def test_families_that_cannot_be_cropped_still_share(family: str) -> None:
     model, trials = tiny_model(family, **FAMILIES[family]), family_trials()
-    assert Pieces.of(model).shares
+    assert Forward.of(model).shares
     with counted(model) as tokens:
         walk(model, trials)
     assert sum(tokens) == count_nodes(trials)
@@ -111,7 +111,7 @@ def test_families_that_cannot_be_cropped_still_share(family: str) -> None:
 
 def test_a_model_that_begins_anew_is_given_whole_prompts() -> None:
     model, trials = tiny_model("bamba"), family_trials()
-    assert not Pieces.of(model).shares
+    assert not Forward.of(model).shares
     with counted(model) as tokens:
         walk(model, trials)
     assert tokens == [len(trial.input_ids) - 1 for trial in trials]
@@ -119,14 +119,14 @@ def test_a_model_that_begins_anew_is_given_whole_prompts() -> None:
 
 def test_rows_go_together_and_no_more_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes: list[tuple[int, ...]] = []
-    original = Pieces.run
+    original = Forward.run
 
-    def watched(self: Pieces, ids: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    def watched(self: Forward, ids: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         shapes.append(tuple(ids.shape))
         return original(self, ids, *args, **kwargs)
 
-    Pieces.of(GROUPED)  # what is tried out once for each model is not counted
-    monkeypatch.setattr(Pieces, "run", watched)
+    assert Forward.of(GROUPED).shares  # what is tried out once for each model is not counted
+    monkeypatch.setattr(Forward, "run", watched)
     trials = [Trial([1, 2, 3, 4, *[10 + kind] * 16, 5], 20) for kind in range(6)]
     walk(GROUPED, trials)
     assert shapes == [(1, 4), (6, 16)]
@@ -139,7 +139,7 @@ def test_logits_only_where_an_answer_is_predicted() -> None:
     """The head sees the positions that predict an answer, and no other."""
     seen: list[int] = []
     hook = GROUPED.lm_head.register_forward_hook(lambda _m, inputs, _out: seen.append(inputs[0].shape[:-1].numel()))
-    Pieces.of(GROUPED)
+    assert Forward.of(GROUPED).shares
     seen.clear()
     walk(GROUPED, family_trials())
     hook.remove()
@@ -156,7 +156,7 @@ def test_no_mask_without_a_cache_and_a_bounded_one_behind(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
     monkeypatch.setattr(walk_module, "PIECE", 16)
-    Pieces.of(GROUPED)
+    assert Forward.of(GROUPED).shares
     masks.clear()
     text = [2 + i % 50 for i in range(100)]
     walk(GROUPED, [Trial([*text[:60], kind, *text[60:], 1], 100) for kind in (60, 61)])
@@ -201,6 +201,6 @@ def test_a_model_that_computes_no_probabilities_is_refused(max_new_tokens: int) 
 def test_half_precision_shares_too(dtype: torch.dtype) -> None:
     """Rounding is not taken for a model that begins anew."""
     model = make_model().to(dtype)
-    assert Pieces.of(model).shares
+    assert Forward.of(model).shares
     with torch.autocast("cpu", torch.bfloat16):
-        assert Pieces.of(make_model()).shares
+        assert Forward.of(make_model()).shares

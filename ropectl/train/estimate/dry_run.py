@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ropectl.errors import ConfigError
-from ropectl.evaluate.token_loss import LOGITS_PER_CHUNK
+from ropectl.evaluate.forward import LOGITS_PER_CHUNK
 from ropectl.hf.config.shape import Shape
 from ropectl.hf.model.free_memory import free_memory
 from ropectl.hf.model.out_of_memory import is_out_of_memory

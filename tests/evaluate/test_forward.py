@@ -1,4 +1,4 @@
-"""Losses against the plain computation, and what must never be allocated or passed."""
+"""Token losses against the plain computation, and what must never be allocated or passed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaForCausalLM
 
 from ropectl.errors import MeasurementError
-from ropectl.evaluate import token_loss
-from ropectl.evaluate.token_loss import Scorer
+from ropectl.evaluate import forward as forward_module
+from ropectl.evaluate.forward import Forward
 from ropectl.hf.model.cache import cache_name
 from tests.conftest import make_model
 from tests.hf.tiny_families import tiny_model
@@ -32,7 +32,7 @@ def ids() -> torch.Tensor:
 
 @pytest.mark.parametrize("chunk", [None, 2, 7, 64, 199, 200, 500])
 def test_token_nll_is_the_plain_one(model: LlamaForCausalLM, ids: torch.Tensor, chunk: int | None) -> None:
-    actual = Scorer.of(model, chunk).token_nll(ids)
+    actual = Forward.of(model, chunk).token_nll(ids)
     assert actual.shape == (3, 199)
     torch.testing.assert_close(actual, plain_nll(model, ids), atol=CHUNKED, rtol=0)
 
@@ -42,18 +42,15 @@ def test_loss_chunks_do_not_change_the_loss(
     model: LlamaForCausalLM, ids: torch.Tensor, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = plain_nll(model, ids)
-    monkeypatch.setattr(token_loss, "LOGITS_PER_CHUNK", 1024 * 3 * rows)
-    torch.testing.assert_close(Scorer.of(model).token_nll(ids), expected, atol=CHUNKED, rtol=0)
+    monkeypatch.setattr(forward_module, "LOGITS_PER_CHUNK", 1024 * 3 * rows)
+    torch.testing.assert_close(Forward.of(model).token_nll(ids), expected, atol=CHUNKED, rtol=0)
 
 
 @pytest.mark.parametrize("chunk", [None, 64, 195])
 @pytest.mark.parametrize("last", [1, 6, 199])
 def test_last_tokens(model: LlamaForCausalLM, ids: torch.Tensor, chunk: int | None, last: int) -> None:
-    scorer = Scorer.of(model, chunk)
-    torch.testing.assert_close(scorer.last_nll(ids, last), plain_nll(model, ids)[:, -last:], atol=CHUNKED, rtol=0)
-    with torch.inference_mode():
-        expected = model(input_ids=ids).logits[:, -last - 1 : -1]
-    torch.testing.assert_close(scorer.last_logits(ids, last), expected, atol=1e-4, rtol=1e-4)
+    actual = Forward.of(model, chunk).token_nll(ids, last)
+    torch.testing.assert_close(actual, plain_nll(model, ids)[:, -last:], atol=CHUNKED, rtol=0)
 
 
 def test_models_that_cap_their_logits_are_scored_by_their_own(ids: torch.Tensor) -> None:
@@ -65,14 +62,14 @@ def test_models_that_cap_their_logits_are_scored_by_their_own(ids: torch.Tensor)
     model = Gemma2ForCausalLM(config).eval()
     with torch.no_grad():
         model.lm_head.weight.mul_(30)
-    scorer = Scorer.of(model)
-    assert not scorer.reads_hidden
-    torch.testing.assert_close(scorer.token_nll(ids), plain_nll(model, ids), atol=CHUNKED, rtol=0)
+    forward = Forward.of(model)
+    assert not forward.reads_hidden
+    torch.testing.assert_close(forward.token_nll(ids), plain_nll(model, ids), atol=CHUNKED, rtol=0)
     widest = []
     model.lm_head.register_forward_hook(lambda _m, _a, out: widest.append(out.shape[1]))
-    small = Scorer(model, prefill_chunk=50, reads_hidden=False)
-    torch.testing.assert_close(small.last_nll(ids, 6), plain_nll(model, ids)[:, -6:], atol=CHUNKED, rtol=0)
-    assert widest[:4] == [1, 1, 1, 49], "chunks before the wanted tokens compute no logits but one"
+    small = Forward(model, prefill_chunk=50, reads_hidden=False)
+    torch.testing.assert_close(small.token_nll(ids, 6), plain_nll(model, ids)[:, -6:], atol=CHUNKED, rtol=0)
+    assert widest[:4] == [1, 1, 1, 6], "chunks before the wanted tokens compute no logits but one"
 
 
 def test_a_large_vocabulary_loses_no_digits() -> None:
@@ -84,7 +81,7 @@ def test_a_large_vocabulary_loses_no_digits() -> None:
     with torch.inference_mode():
         logits = model(input_ids=ids).logits[:, :-1].double()
     expected = -logits.log_softmax(-1).gather(-1, ids[:, 1:].unsqueeze(-1)).squeeze(-1)
-    torch.testing.assert_close(Scorer.of(model).token_nll(ids).double(), expected, atol=5e-6, rtol=0)
+    torch.testing.assert_close(Forward.of(model).token_nll(ids).double(), expected, atol=5e-6, rtol=0)
 
 
 @pytest.fixture
@@ -103,15 +100,15 @@ def largest_logits() -> Iterator[dict[str, int]]:
     torch.nn.functional.linear = original
 
 
-@pytest.mark.parametrize("measure", ["token_nll", "last_logits"])
-def test_full_logits_never_exist(measure: str, largest_logits: dict[str, int]) -> None:
+@pytest.mark.parametrize("num_last", [None, 1000])
+def test_full_logits_never_exist(num_last: int | None, largest_logits: dict[str, int]) -> None:
     """A 128k vocabulary over 2048 tokens would be a gigabyte of logits; a chunk is 64 MiB."""
     model = make_model(vocab_size=131_072, tie_word_embeddings=True, num_hidden_layers=1)
     ids = torch.randint(0, 131_072, (1, 2048), generator=torch.Generator().manual_seed(0))
-    scorer = Scorer.of(model)
+    forward = Forward.of(model)
     largest_logits["numel"] = 0
-    scorer.token_nll(ids) if measure == "token_nll" else scorer.last_logits(ids, 6)
-    assert 0 < largest_logits["numel"] <= token_loss.LOGITS_PER_CHUNK
+    forward.token_nll(ids, num_last)
+    assert 0 < largest_logits["numel"] <= forward_module.LOGITS_PER_CHUNK
 
 
 def test_no_mask_and_no_cache(model: LlamaForCausalLM, ids: torch.Tensor) -> None:
@@ -120,9 +117,9 @@ def test_no_mask_and_no_cache(model: LlamaForCausalLM, ids: torch.Tensor) -> Non
     for layer in model.model.layers:
         layer.register_forward_pre_hook(lambda _m, _a, kwargs: seen.append(kwargs), with_kwargs=True)
     assert model.config.use_cache
-    scorer = Scorer.of(model)
-    scorer.token_nll(ids)
-    scorer.last_logits(ids, 6)
+    forward = Forward.of(model)
+    forward.token_nll(ids)
+    forward.token_nll(ids, 6)
     cache = cache_name(model)
     assert seen and all(kwargs["attention_mask"] is None and kwargs[cache] is None for kwargs in seen)
     assert model.config.use_cache
@@ -133,12 +130,20 @@ def test_a_model_that_begins_anew_with_every_piece_is_not_run_in_pieces(family: 
     """Whole windows are right; chunks, whose numbers would be others, are refused."""
     model = tiny_model(family)
     short = ids[:1, :40].remainder(model.config.vocab_size)
-    torch.testing.assert_close(Scorer.of(model).token_nll(short), plain_nll(model, short), atol=1e-3, rtol=0)
+    torch.testing.assert_close(Forward.of(model).token_nll(short), plain_nll(model, short), atol=1e-3, rtol=0)
     with pytest.raises(MeasurementError, match="cannot be run in pieces"):
-        Scorer.of(model, 7)
+        Forward.of(model, 7).token_nll(short)
+
+
+def test_what_is_tried_out_is_tried_once_for_each_model(model: LlamaForCausalLM, ids: torch.Tensor) -> None:
+    passes: list[Any] = []
+    Forward.of(model, 64).token_nll(ids)
+    model.model.register_forward_hook(lambda *_: passes.append(1))
+    Forward.of(model, 64).token_nll(ids)
+    assert len(passes) == 4, "199 tokens in chunks of 64, and nothing else"
 
 
 def test_a_decoder_that_is_a_head_is_not_asked_for_hidden_states(ids: torch.Tensor) -> None:
     model = tiny_model("modernbert-decoder")
     short = ids[:1, :40].remainder(model.config.vocab_size)
-    torch.testing.assert_close(Scorer.of(model).token_nll(short), plain_nll(model, short), atol=1e-3, rtol=0)
+    torch.testing.assert_close(Forward.of(model).token_nll(short), plain_nll(model, short), atol=1e-3, rtol=0)
