@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests.processes import Running
 
 
 def run_ranks(
@@ -61,45 +57,31 @@ def _environment(num_ranks: int) -> dict[str, str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         "WORLD_SIZE": str(num_ranks),
         "LOCAL_WORLD_SIZE": str(num_ranks),
-        "OMP_NUM_THREADS": "1",
         "ACCELERATE_USE_CPU": "true",
         "HF_HUB_OFFLINE": "1",
-        "PYTHONPATH": os.pathsep.join(paths),
     }
 
 
 def _run(
     arguments: Sequence[str | Path], logs: Sequence[Path], timeout: float, env: Mapping[str, str], patience: float
 ) -> list[int]:
-    processes: list[subprocess.Popen[bytes]] = []
+    processes: list[Running] = []
     try:
         for rank, log in enumerate(logs):
-            with log.open("wb") as output:
-                processes.append(
-                    subprocess.Popen(
-                        [sys.executable, *map(str, arguments)],
-                        env={**os.environ, **env, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-                        cwd=ROOT,
-                        stdout=output,
-                        stderr=subprocess.STDOUT,
-                        start_new_session=True,
-                    )
-                )
+            place = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+            processes.append(Running(arguments, {**env, **place}, log=log))
         return _wait(processes, timeout, patience)
     finally:
         for process in processes:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            process.kill()
 
 
-def _wait(processes: Sequence[subprocess.Popen[bytes]], timeout: float, patience: float) -> list[int]:
+def _wait(processes: Sequence[Running], timeout: float, patience: float) -> list[int]:
     """Exit codes; -9 for those that did not end in time, or within ``patience`` seconds of the failure of another."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:

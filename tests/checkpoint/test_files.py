@@ -7,8 +7,6 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +20,7 @@ from ropectl.checkpoint.settings import PatchSettings
 from ropectl.checkpoint.staging import staged
 from ropectl.errors import ConfigError, RopectlError
 from tests.conftest import make_model
+from tests.processes import Running
 
 Checkpoint = Callable[..., Path]
 
@@ -240,11 +239,12 @@ def test_other_folders_are_not_replaced(checkpoint: Checkpoint, tmp_path: Path) 
 
 _SLOW_COPY = """
 import sys, time
+from pathlib import Path
 from ropectl.checkpoint import files
-original = files._copy
+original, copied = files._copy, Path(sys.argv[3])
 def slow(source, target, advance):
     original(source, target, advance)
-    print("copied", flush=True)
+    copied.touch()
     time.sleep(0.2)
 files._copy = slow
 sys.argv = ["ropectl", "patch", sys.argv[1], "-m", "yarn", "--factor", "4", "-o", sys.argv[2], "--overwrite"]
@@ -259,10 +259,11 @@ def test_killed_while_copying(checkpoint: Checkpoint, tmp_path: Path, number: si
     folder, out = checkpoint(), tmp_path / "out"
     patch_checkpoint(settings(folder, out, method="pi"))
     before, source = digest(out), digest(folder)
-    command = [sys.executable, "-c", _SLOW_COPY, str(folder), str(out)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None and process.stdout.readline() == b"copied\n"
-    time.sleep(0.05)
+    copied = tmp_path / "a-file-is-copied"
+    process = Running(["-c", _SLOW_COPY, folder, out, copied])
+    while not copied.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
     process.send_signal(number)
     _, err = process.communicate()
     assert process.returncode == (-9 if number == signal.SIGKILL else 128 + number)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.processes import Running
 
 ARGUMENTS = [
     "compare-methods",
@@ -30,10 +29,8 @@ ARGUMENTS = [
 ]
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-m", "ropectl", *ARGUMENTS, "-o", str(folder), "--format", "json"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+def start(folder: Path) -> Running:
+    return Running(["-m", "ropectl", *ARGUMENTS, "-o", folder, "--format", "json"])
 
 
 def without_times(record: Any) -> Any:

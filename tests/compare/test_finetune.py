@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +27,7 @@ from ropectl.evaluate.perplexity_api import evaluate_perplexity
 from ropectl.evaluate.reporter import SilentReporter
 from ropectl.train.reporter import SilentTrainReporter
 from tests.conftest import make_model
+from tests.processes import Running
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 Run = Callable[..., tuple[int, str, str]]
@@ -238,10 +236,7 @@ def test_kill_in_a_training(place: Path, tmp_path: Path) -> None:
         "compare-methods", config.model, "-m", "pi", "--factor", "4", "--length", "128,200,512", "--documents", "2",
         "--no-passkey", "--finetune", str(tmp_path / "recipe.yaml"), "-o", str(tmp_path / "run"), "--format", "json",
     ]  # fmt: skip
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ropectl", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-    )
+    process = Running(["-m", "ropectl", *arguments])
     deadline = time.monotonic() + 240
     while not list((tmp_path / "run").glob("tuned/pi-*/model.run/state-0000000[4-9]")):
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ropectl.compare.ranks import Ranks
-from tests.distributed import ROOT, run_ranks, run_ranks_that_may_fail
+from tests.distributed import run_ranks, run_ranks_that_may_fail
+from tests.processes import Running, run_python
 
 from .test_compare import without_times
 
@@ -106,17 +104,13 @@ def test_a_lost_rank_loses_its_cell_only(checkpoint: Callable[..., Path], tmp_pa
 def killed_and_finished(folder: Path, place: Path, num_kills: int, rng: random.Random) -> None:
     """Kills a comparison over and over, finishes it, and checks its records against an undisturbed one's."""
     whole, killed = place / "whole", place / "killed"
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     started = time.monotonic()
-    subprocess.run([sys.executable, *arguments(folder, whole)], check=True, env=env, capture_output=True)
+    run_python(arguments(folder, whole)).check_returncode()
     took, finished = time.monotonic() - started, 0
     for _ in range(num_kills):
-        process = subprocess.Popen(
-            [sys.executable, *arguments(folder, killed)], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        process = Running(arguments(folder, killed))
         time.sleep(took * rng.uniform(0.3, 1.0))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.kill()
         names = list((killed / "cells").glob("*.json")) if killed.exists() else []
         assert all("result" in json.loads(path.read_text()) for path in names), "a record is whole or not there"
         assert len(names) >= finished, "a finished record stays"
@@ -124,7 +118,7 @@ def killed_and_finished(folder: Path, place: Path, num_kills: int, rng: random.R
         if finished == len(records(whole)):
             shutil.rmtree(killed / "cells")  # all is there: begin again, so that the next kill meets work
             finished = 0
-    subprocess.run([sys.executable, *arguments(folder, killed)], check=True, env=env, capture_output=True)
+    run_python(arguments(folder, killed)).check_returncode()
     assert records(killed) == records(whole)
 
 

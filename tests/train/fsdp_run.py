@@ -6,13 +6,11 @@ follows is its own code, and the environment is what its launcher makes of ``con
     python -m tests.train.fsdp_run RUNS.json
 
 Every rank of every run is a process of its own, so that its end is a real one; they are forked, so that libraries
-are imported once.
+are imported once (``tests.warm_imports``).
 """
 
 from __future__ import annotations
 
-import gc
-import importlib
 import json
 import os
 import shutil
@@ -25,7 +23,6 @@ from typing import Any
 
 import torch
 from accelerate.state import DistributedType, PartialState
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ropectl.errors import ConfigError
 from ropectl.train import run as train_run
@@ -125,16 +122,6 @@ def one(case: Mapping[str, Any], rank: int) -> None:
     assert not is_main or not [note for note in reporter.notes if "first loss is" in note], reporter.notes
 
 
-def warm_up(model: str) -> None:
-    """Does once what every run would do again: imports, and the tables that transformers makes for its first model."""
-    for name in ("datasets", "peft", "torch.distributed.checkpoint", "torch.distributed.fsdp"):
-        importlib.import_module(name)
-    AutoModelForCausalLM.from_pretrained(model)
-    AutoTokenizer.from_pretrained(model)
-    gc.collect()
-    gc.freeze()  # the runs collect what they let go; all that is here stays
-
-
 def end_well(ranks: dict[int, int], name: str) -> bool:
     """Waits for the processes of a run, whose ranks these are; when one fails, the others are not waited for."""
     while ranks:
@@ -151,7 +138,6 @@ def end_well(ranks: dict[int, int], name: str) -> bool:
 def main() -> int:
     """Returns 0 if every run ended well on every rank."""
     cases = json.loads(Path(sys.argv[1]).read_text())
-    warm_up(cases[0]["settings"]["model"])
     for case in cases:
         ranks = {}
         for rank in range(case["num_ranks"]):

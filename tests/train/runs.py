@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sysconfig
 from pathlib import Path
 from typing import Any
@@ -49,11 +48,6 @@ def arguments(settings: FinetuneSettings) -> list[str]:
     values = settings.model_dump(mode="json", exclude_unset=True, exclude={"out"})
     path.write_text(json.dumps(values))
     return ["finetune", "--config", str(path), "-o", str(settings.out)]
-
-
-def environment() -> dict[str, str]:
-    """The environment of a command in a process of its own."""
-    return {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:

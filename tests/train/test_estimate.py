@@ -19,10 +19,11 @@ from transformers import LlamaForCausalLM
 
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.shape import Shape
+from ropectl.hf.model import free_memory
 from ropectl.hf.model.skeleton import cut
 from ropectl.train import run as run_module
 from ropectl.train.api import finetune
-from ropectl.train.estimate import calibration, dry_run, free_memory
+from ropectl.train.estimate import calibration, dry_run
 from ropectl.train.estimate.cost import Arithmetic, Timing, micro_batch_seconds, seconds_per_step
 from ropectl.train.estimate.memory import (
     Setup,

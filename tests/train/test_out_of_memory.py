@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ import torch
 
 from ropectl.hf.model.out_of_memory import is_out_of_memory
 from ropectl.train.run_folder import TrainingFolder
+from tests.processes import run_python
 
 #: Trains with room to spare, then goes on with as little address space as stands after the imports.
 LIMITED = """
@@ -37,11 +35,7 @@ main()
 def test_running_out_of_memory_ends_with_levers_and_a_whole_state(tmp_path: Path) -> None:
     options = ["finetune", "-m", "yarn", "--factor", "4", "--seq-len", "2048", "--batch-size", "1", "--steps", "3"]
     options += ["--save-every", "1", "--device", "cpu", "-o", "tuned"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
-    run = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(32 * 2**20), *options],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    run = run_python(["-c", LIMITED, str(32 * 2**20), *options], cwd=tmp_path)
     assert run.returncode == 1, run.stderr
     for text in (
         "Memory ran out at 2048 tokens a sequence and micro-batch 1. The state after step 1 is whole.",

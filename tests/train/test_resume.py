@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +17,8 @@ from ropectl.train.best import BestWeights
 from ropectl.train.reporter import SilentTrainReporter
 from ropectl.train.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings
-from tests.train.runs import arguments, environment, losses, small_settings, weights, write_text
+from tests.processes import Running
+from tests.train.runs import arguments, losses, small_settings, weights, write_text
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -37,12 +36,11 @@ def options_of(kind: str, folder: Path) -> dict[str, Any]:
     return {**options, "text": str(write_text(folder, ("bisect.py",)))} if kind == "epochs" else options
 
 
-def start(settings: FinetuneSettings) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "ropectl", *arguments(settings)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+def start(settings: FinetuneSettings) -> Running:
+    return Running(["-m", "ropectl", *arguments(settings)])
 
 
-def wait_for_step(out: Path, step: int, process: subprocess.Popen[bytes]) -> None:
+def wait_for_step(out: Path, step: int, process: Running) -> None:
     deadline = time.monotonic() + 120
     while len(losses(out) if out.with_name("out.run").joinpath("metrics.jsonl").exists() else []) < step:
         assert process.poll() is None, process.communicate()
