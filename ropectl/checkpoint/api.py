@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ropectl.checkpoint.files import FileList, check_space, copy_files
 from ropectl.checkpoint.gguf import patch_gguf_file
@@ -21,42 +20,13 @@ from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.hf.config.source import ModelSource, read_config, read_object
 from ropectl.hf.model.loading import LoadOptions
+from ropectl.reporter import Reporter
 from ropectl.runs import write_json
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
 
 
-class PatchReporter(Protocol):
-    """Listens to a patch being written."""
-
-    def note(self, text: str) -> None:
-        """Something a person should know."""
-
-    def start(self, what: str, num_bytes: int) -> None:
-        """A part begins that goes through this many bytes; 0 where that is not known."""
-
-    def advance(self, num_bytes: int) -> None:
-        """Bytes are done."""
-
-
-@dataclass
-class SilentPatchReporter:
-    """Keeps notes, prints nothing."""
-
-    notes: list[str] = field(default_factory=list)
-
-    def note(self, text: str) -> None:
-        """Keeps the note."""
-        self.notes.append(text)
-
-    def start(self, what: str, num_bytes: int) -> None:
-        """Ignores it."""
-
-    def advance(self, num_bytes: int) -> None:
-        """Ignores it."""
-
-
-def patch_checkpoint(settings: PatchSettings, reporter: PatchReporter | None = None) -> dict[str, Any]:
+def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) -> dict[str, Any]:
     """Writes a checkpoint that stock runtimes load with the scaling in force; returns its record.
 
     Args:
@@ -70,7 +40,7 @@ def patch_checkpoint(settings: PatchSettings, reporter: PatchReporter | None = N
         ConfigError: If the request cannot work; nothing is written then.
         PatchError: If what was written does not compute what the method says; it is removed again.
     """
-    reporter = reporter or SilentPatchReporter()
+    reporter = reporter or Reporter()
     if settings.gguf_patch is not None:
         record, notes = patch_gguf_file(settings)
         for note in notes:
@@ -102,13 +72,13 @@ def _checked_out(settings: PatchSettings, source: ModelSource) -> Path | None:
     return settings.out
 
 
-def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, out: Path, reporter: PatchReporter) -> dict[str, Any]:
+def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, out: Path, reporter: Reporter) -> dict[str, Any]:
     names = ("dtype", "trust_remote_code", "allow_pickle")
     options = LoadOptions(**{name: getattr(settings, name) for name in names})
     if is_rewritten(plan.source, settings.merge):
 
         def write(aside: Path) -> dict[str, Any]:
-            reporter.start("loading and saving weights", 0)
+            reporter.start("loading and saving weights")
             write_weights(plan.source, aside, options, reporter.note)
             return {"rewritten": True}
 
@@ -129,7 +99,7 @@ def stage_checkpoint(
     plan: PatchPlan,
     out: Path,
     write: Callable[[Path], dict[str, Any]],
-    reporter: PatchReporter,
+    reporter: Reporter,
     *,
     options: LoadOptions,
     origin: Path | None = None,
@@ -157,10 +127,10 @@ def stage_checkpoint(
         aside.mkdir()
         files = write(aside)
         config, tokenizer = _write_configs(settings, plan, aside, origin or aside)
-        reporter.start("reading back", 0)
+        reporter.start("reading back")
         verified = prove_checkpoint(aside, plan, settings.trust_remote_code)
         if settings.verify_logits:
-            reporter.start("comparing logits", 0)
+            reporter.start("comparing logits")
             verified["logits"] = compare_logits(aside, plan, options)
         record = patch_record(settings, plan, config, verified, tokenizer)
         record["files"] = files
@@ -169,7 +139,7 @@ def stage_checkpoint(
     return record
 
 
-def _copy(settings: PatchSettings, files: FileList, aside: Path, reporter: PatchReporter) -> None:
+def _copy(settings: PatchSettings, files: FileList, aside: Path, reporter: Reporter) -> None:
     rewritten = {"config.json", TOKENIZER_CONFIG, SIDECAR, CARD}
     kept = [name for name in files.kept if name not in rewritten]
     if settings.drop_code:
@@ -177,7 +147,7 @@ def _copy(settings: PatchSettings, files: FileList, aside: Path, reporter: Patch
     if files.left_out:
         reporter.note(f"Left out, for pickles can run code: {', '.join(files.left_out)}. To copy them: --allow-pickle")
     copied = FileList(files.root, tuple(kept))
-    reporter.start("linking" if settings.link else "copying", copied.num_bytes)
+    reporter.start("linking" if settings.link else "copying", copied.num_bytes, unit="bytes")
     copy_files(copied, aside, settings.link, reporter.advance)
 
 
@@ -203,7 +173,7 @@ def _tokenizer_config(plan: PatchPlan, origin: Path) -> dict[str, Any]:
     return plan.tokenizer_config(read_object(path)) if path.is_file() else {}
 
 
-def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter: PatchReporter) -> dict[str, Any]:
+def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter: Reporter) -> dict[str, Any]:
     """An adapter keeps its weights, and gets its scaling beside them."""
     from ropectl.checkpoint.files import list_files
 
@@ -260,7 +230,7 @@ def _adapter_step(settings: PatchSettings, plan: PatchPlan) -> dict[str, Any]:
     }
 
 
-def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: PatchReporter) -> dict[str, Any]:
+def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> dict[str, Any]:
     from ropectl.checkpoint.files import check_weights, list_files
 
     folder = Path(plan.source.location)

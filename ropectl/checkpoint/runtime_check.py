@@ -17,13 +17,13 @@ from typing import Any
 
 from pydantic import Field
 
-from ropectl.checkpoint.api import PatchReporter, SilentPatchReporter
 from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError, DataError, MeasurementError
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.hf.settings import ModelSettings
 from ropectl.records import SCHEMA_VERSION
+from ropectl.reporter import Reporter
 from ropectl.runs import command_line, package_versions
 from ropectl.runtimes.matrix import find_probe
 
@@ -44,7 +44,7 @@ class RuntimeCheckSettings(ModelSettings):
     positions: int | None = Field(None, ge=1, description="tokens to compare, evenly spread; all by default")
 
 
-def verify_runtime(settings: RuntimeCheckSettings, reporter: PatchReporter | None = None) -> dict[str, Any]:
+def verify_runtime(settings: RuntimeCheckSettings, reporter: Reporter | None = None) -> dict[str, Any]:
     """Returns the log-probabilities' differences between a runtime and transformers on one checkpoint.
 
     Args:
@@ -55,7 +55,7 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: PatchReporter | Non
         ConfigError: If the checkpoint is not in the runtime's format, or there is no such Python.
         MeasurementError: If the runtime fails.
     """
-    reporter = reporter or SilentPatchReporter()
+    reporter = reporter or Reporter()
     probe = find_probe(settings.runtime)
     source = read_config(settings.model, settings.revision, settings.original_length, settings.trust_remote_code)
     if (source.gguf_file is not None) != probe.reads_gguf:
@@ -78,9 +78,9 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: PatchReporter | Non
     options = LoadOptions("float32", "cpu", settings.trust_remote_code, settings.allow_pickle)
     ids = _token_ids(settings, source, options, settings.length or min(target, MAX_DEFAULT_LENGTH) - 1)
     positions = _positions(len(ids), settings.positions)
-    reporter.start(f"{len(ids)} tokens in transformers", 0)
+    reporter.start(f"{len(ids)} tokens in transformers")
     ours = _own_logprobs(source, options, ids)
-    reporter.start(f"{len(ids)} tokens in {settings.runtime}", 0)
+    reporter.start(f"{len(ids)} tokens in {settings.runtime}")
     place = Path(source.location) / (source.gguf_file or "")
     location = str(place.absolute()) if place.exists() else source.location  # else it is on the hub
     theirs = _run(python, probe.path, location, ids, positions)

@@ -1,35 +1,50 @@
-"""How far long work is, on stderr."""
+"""How far long work is, on stderr: a bar on a terminal, lines in a log."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 from ropectl.cli.output import is_main_process, say, stderr_console
+from ropectl.reporter import Reporter
 
-if TYPE_CHECKING:
-    from rich.progress import ProgressColumn
-
-Reporter = TypeVar("Reporter", bound="BarReporter")
+#: In a log, a line about training at most every so many seconds.
+LOG_EVERY = 10.0
 
 
-class BarReporter:
-    """A bar on a terminal, notes above it; silent off the main process.
+class BarReporter(Reporter):
+    """Shows a bar with rate and remaining time, and notes above it; silent off the main process.
 
     Args:
-        columns: What the bar shows.
+        label: What notes are about, where several things are worked on.
     """
 
-    def __init__(self, *columns: ProgressColumn) -> None:
-        from rich.progress import Progress
+    def __init__(self, label: str = "") -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+        super().__init__()
+        self._label = f"{label}: " if label else ""
         self._console = stderr_console()
         self._speaks = is_main_process()
         self._live = self._console.is_terminal and self._speaks
-        self._progress = Progress(*columns, console=self._console, transient=True, disable=not self._live)
-        self._task: Any = None
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[state]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._live,
+        )
+        self._part: Any = None
+        self._training: Any = None
+        self._unit, self._began, self._done, self._cost = "tokens", 0.0, 0, 1.0
+        self._method = ""
+        self._steps, self._last_line = 0, 0.0
 
-    def __enter__(self: Reporter) -> Reporter:
+    def __enter__(self) -> BarReporter:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -38,71 +53,75 @@ class BarReporter:
     def note(self, text: str) -> None:
         """Prints a note above the bar."""
         if self._speaks:
-            say(self._console, f"note: {text}")
+            say(self._console, f"note: {self._label}{text}")
 
-
-class ProgressReporter(BarReporter):
-    """Shows how far a measurement is: a bar with rate and remaining time, or a line per cell in a log."""
-
-    def __init__(self) -> None:
-        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-        super().__init__(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-        )
-        self._method = ""
-        self._cost_per_token = 1.0
-        self._started, self._tokens = 0.0, 0
-
-    def start(self, total: float) -> None:
-        """Sets how much is to come."""
+    def start(self, what: str, total: float = 0.0, unit: str = "tokens") -> None:
+        """Begins a bar of its own; one that only moves where it is not known how much is to come."""
         self._progress.start()  # not before: until here the bars of loading weights have the screen
-        if self._task is not None:
-            self._progress.remove_task(self._task)
-        self._task = self._progress.add_task("measuring", total=total, rate="")
-        self._started, self._tokens = time.monotonic(), 0
+        self._end_part()
+        self._part = self._progress.add_task(what, total=total or None, state="")
+        self._unit, self._began, self._done, self._cost = unit, time.monotonic(), 0, 1.0
 
     def cell(self, method: str, part: str, cost_per_token: float = 1.0) -> None:
         """Names what is measured next; in a log, once for each method."""
-        self._cost_per_token = cost_per_token
+        self._cost = cost_per_token
         if self._live:
-            self._progress.update(self._task, description=f"{method} {part}")
+            self._progress.update(self._part, description=f"{method} {part}")
         elif method != self._method and self._speaks:
             say(self._console, f"measuring {method}")
         self._method = method
 
-    def advance(self, tokens: int) -> None:
-        """Counts tokens that went through the model."""
-        self._tokens += tokens
-        rate = self._tokens / max(time.monotonic() - self._started, 1e-3)
-        self._progress.update(self._task, advance=tokens * self._cost_per_token, rate=f"{rate:,.0f} tokens/s")
+    def advance(self, amount: int) -> None:
+        """Moves the bar, and shows the rate."""
+        if self._part is None:
+            return
+        self._done += amount
+        rate = self._done / max(time.monotonic() - self._began, 1e-3)
+        task = next(task for task in self._progress.tasks if task.id == self._part)
+        share = f"{task.percentage:.0f}% " if task.total else ""
+        state = f"{rate / 1e6:,.0f} MB/s" if self._unit == "bytes" else f"{rate:,.0f} {self._unit}/s"
+        self._progress.update(self._part, advance=amount * self._cost, state=share + state)
 
-
-class CopyReporter(BarReporter):
-    """Shows how far files are: a bar with rate and remaining time where bytes are counted, else a spinner."""
-
-    def __init__(self) -> None:
-        from rich.progress import BarColumn, DownloadColumn, SpinnerColumn, TextColumn, TransferSpeedColumn
-
-        super().__init__(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-        )
-
-    def start(self, what: str, num_bytes: int) -> None:
-        """Begins a part; 0 bytes where they are not known."""
+    def steps(self, total: int, done: int) -> None:
+        """Begins the bar of the training steps."""
+        self._end_part()
+        self._steps = total
         self._progress.start()
-        if self._task is not None:
-            self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(what, total=num_bytes or None)
+        self._training = self._progress.add_task("training", total=total, completed=done, state="")
 
-    def advance(self, num_bytes: int) -> None:
-        """Counts bytes that are done."""
-        self._progress.advance(self._task, num_bytes)
+    def step(self, metrics: Mapping[str, Any]) -> None:
+        """Shows a finished step; in a log, now and then."""
+        self._end_part()
+        step = metrics["step"]
+        state = f"{step}/{self._steps} loss {metrics['loss']:.3f} {metrics['tokens_per_second']:,.0f} tokens/s"
+        self._progress.update(self._training, completed=step, state=state)
+        is_due = time.monotonic() - self._last_line > LOG_EVERY or step == self._steps
+        if self._speaks and not self._live and is_due:
+            self._last_line = time.monotonic()
+            say(self._console, f"step {state}")
+
+    def validation(self, metrics: Mapping[str, Any]) -> None:
+        """Prints what a validation measured."""
+        self._end_part()
+        if not self._speaks:
+            return
+        measured = metrics["validation"]
+        numbers = [f"{length}: {value:.2f}" for length, value in measured["perplexity"].items()]
+        text = f"step {metrics['step']}, held-out perplexity {', '.join(numbers)}"
+        if measured["passkey"]:
+            text += "; passkeys " + ", ".join(f"{n}: {value:.0%}" for n, value in measured["passkey"].items())
+        if measured["short_delta"] is not None:
+            text += f"; short text {measured['short_delta']:+.1%}"
+        say(self._console, text + ("; best so far" if metrics["best"] else ""))
+
+    @contextmanager
+    def nested(self, label: str) -> Iterator[Reporter]:
+        """Gives the screen to a training."""
+        self._progress.stop()
+        with BarReporter(label) as reporter:
+            yield reporter
+
+    def _end_part(self) -> None:
+        if self._part is not None:
+            self._progress.remove_task(self._part)
+            self._part = None

@@ -9,8 +9,8 @@ from typing import Any
 
 from ropectl.compare.partial import PartialFailureError, by_length
 from ropectl.evaluate.cost import Cost
-from ropectl.evaluate.progress import Progress
 from ropectl.records import PasskeyCell, PerplexityPoint, to_json
+from ropectl.reporter import Progress
 from ropectl.rope.method import short_spec
 from ropectl.runs import RunFolder, content_id
 

@@ -13,8 +13,8 @@ from ropectl.compare.rows import Measured, method_rows
 from ropectl.compare.verdict import comparison_verdict
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.reach import pick_method
-from ropectl.evaluate.reporter import Reporter
 from ropectl.records import SCHEMA_VERSION, to_json
+from ropectl.reporter import Reporter
 from ropectl.runs import command_line, content_id, package_versions
 
 

@@ -18,13 +18,13 @@ from ropectl.evaluate.calibration import measure_speed
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.forward import LOGITS_PER_CHUNK
-from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.hf.config.shape import Shape
 from ropectl.hf.model.free_memory import free_memory
 from ropectl.hf.model.loading import resolve_device
 from ropectl.hf.model.skeleton import bare_model
 from ropectl.hf.self_test.code import source_config
 from ropectl.records import SCHEMA_VERSION
+from ropectl.reporter import Reporter
 from ropectl.runs import RunFolder, command_line, package_versions
 
 #: Logits of a chunk are held as computed, in float32, and once more by the loss [bytes an entry].
@@ -48,7 +48,7 @@ def estimate_comparison(
     Raises:
         RopectlError: If the request cannot work.
     """
-    config, reporter = config or CompareConfig(), reporter or SilentReporter()
+    config, reporter = config or CompareConfig(), reporter or Reporter()
     recipe = read_recipe(config)
     plan = make_plan(config, reporter)
     by_subject = [subject_cells(plan, subject) for subject in plan.subjects]

@@ -15,7 +15,6 @@ from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.passkey import measure_trees
 from ropectl.evaluate.passkey_plan import PasskeyTree, Point, count_tokens, plan_passkey, walks
-from ropectl.evaluate.progress import Progress
 from ropectl.evaluate.protocols import find_protocol
 from ropectl.evaluate.protocols.protocol import Options, Protocol, Request
 from ropectl.evaluate.protocols.tail import num_tail_targets
@@ -25,6 +24,7 @@ from ropectl.hf.config.fingerprint import model_fingerprint
 from ropectl.hf.config.geometry import RopeDescription
 from ropectl.hf.model.loading import resolve_device
 from ropectl.records import PasskeyCell, PerplexityPoint
+from ropectl.reporter import Progress
 from ropectl.rope.method import ScalingMethod
 from ropectl.runs import package_versions
 

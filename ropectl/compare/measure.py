@@ -10,8 +10,8 @@ from typing import Any
 from ropectl.compare.cells import Cell
 from ropectl.compare.plan_file import PLAN_FILE
 from ropectl.compare.ranks import Ranks
-from ropectl.evaluate.reporter import Reporter
 from ropectl.evaluate.setup import Setup
+from ropectl.reporter import Reporter
 from ropectl.runs import RunFolder, check_writable, content_id, write_json
 
 
@@ -97,7 +97,7 @@ class Bench:
     def _run(self, groups: Sequence[Group], own: Sequence[tuple[int, Cell]]) -> list[dict[str, Any]]:
         """Measures this process's cells, one model after the other."""
         records: list[dict[str, Any]] = []
-        self.reporter.start(sum(cell.cost.total for _, cell in own))
+        self.reporter.start("measuring", sum(cell.cost.total for _, cell in own))
         for number, group in enumerate(groups):
             cells = [cell for owner, cell in own if owner == number]
             if not cells:

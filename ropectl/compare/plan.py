@@ -11,9 +11,9 @@ from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.reporter import Reporter
 from ropectl.evaluate.setup import Setup, default_lengths, missing_lengths_notes
 from ropectl.records import FEW_DOCUMENTS
+from ropectl.reporter import Reporter
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.none import NoScaling

@@ -14,8 +14,8 @@ from ropectl.compare.ranks import Ranks
 from ropectl.compare.recipe import read_recipe
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.protocols.tail import num_tail_targets
-from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.hf.config.source import ModelSource
+from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod
 from ropectl.runs import RunFolder, content_id, write_json
 
@@ -70,7 +70,7 @@ def compare_methods(
     Raises:
         RopectlError: If the request cannot work; found before weights load.
     """
-    config, reporter = config or CompareConfig(), reporter or SilentReporter()
+    config, reporter = config or CompareConfig(), reporter or Reporter()
     recipe = read_recipe(config)
     plan = make_plan(config, reporter)
     from ropectl.compare.factory import subject_cells  # torch loads here, after every check that needs none

@@ -13,13 +13,12 @@ from typing import Any
 
 from ropectl.checkpoint.plan import needs_freezing
 from ropectl.compare.recipe import Recipe
-from ropectl.compare.reporter import training_reporter
 from ropectl.errors import ConfigError
-from ropectl.evaluate.reporter import Reporter
 from ropectl.evaluate.setup import Setup
 from ropectl.hf.config.fingerprint import model_fingerprint
 from ropectl.hf.config.source import read_config
 from ropectl.records import TrainingSummary
+from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod, short_spec
 from ropectl.train.api import checked_folder, finetune
 from ropectl.train.data.prepare import make_data
@@ -132,8 +131,8 @@ def plan_trainings(
             continue
         task = Task.of(settings)
         check_base(task.source, task.strategy)
-        with training_reporter(reporter, "training data") as listener:
-            listener.phase("reading text")
+        with reporter.nested("training data") as listener:
+            listener.start("reading text")
             data = make_data(task, setup.tokenizer, setup.bos_token_id, listener.advance)
         longest = max(task.target_length, task.plan.target_length)
         _, notes = make_validation(settings, task.source, method, setup.tokenizer, setup.bos_token_id, longest)
@@ -160,7 +159,7 @@ def run_training(training: Training, reporter: Reporter) -> str | None:
     if training.finished() is None:
         _free_memory()
         try:
-            with training_reporter(reporter, training.label) as listener:
+            with reporter.nested(training.label) as listener:
                 ended = finetune(training.settings, listener)
         except ConfigError:
             raise

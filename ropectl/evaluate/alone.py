@@ -10,7 +10,7 @@ from torch import Tensor
 from ropectl.evaluate.forward import Forward
 from ropectl.evaluate.ledger import Ledger
 from ropectl.evaluate.prefix_tree import Target
-from ropectl.evaluate.progress import Progress
+from ropectl.reporter import Progress
 
 
 def run_one_by_one(forward: Forward, ledger: Ledger, progress: Progress) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 from ropectl.data.passkey import PasskeyPrompt, PasskeyPromptBuilder
 from ropectl.evaluate.passkey_lengths import by_length
 from ropectl.evaluate.passkey_plan import PasskeyTree, Point, plan_passkey, prompts_of, walks
-from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.evaluate.statistics import wilson_interval
 from ropectl.evaluate.walk import MAX_BATCH_TOKENS, TrialScore, walk
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PasskeyCell, PasskeyLength
+from ropectl.reporter import Progress, no_progress
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 

@@ -21,11 +21,11 @@ from ropectl.evaluate.passkey_plan import (
     plan_positions,
 )
 from ropectl.evaluate.reach import reached, uses_length
-from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.evaluate.request import header, manifest, method_and_lengths
 from ropectl.evaluate.setup import Setup
 from ropectl.names import unknown_choice
 from ropectl.records import MIN_TRIALS, PasskeyLength, to_json
+from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod
 
 GRIDS = ("depth", "position")
@@ -47,7 +47,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
     Raises:
         RopectlError: If the request cannot work; found before weights load.
     """
-    config, reporter = config or PasskeyConfig(), reporter or SilentReporter()
+    config, reporter = config or PasskeyConfig(), reporter or Reporter()
     _check(config)
     setup = Setup.of(config)
     method, lengths, notes = method_and_lengths(setup, config.method, config.lengths)
@@ -68,7 +68,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
     from ropectl.evaluate.passkey_lengths import by_length
 
     model = setup.model
-    reporter.start(num_tokens)
+    reporter.start("measuring", num_tokens)
     reporter.cell(method.label, "passkey")
     cells = measure_trees(
         model, method, setup.geometry, builder, trees, config.trials,

@@ -16,13 +16,13 @@ from torch import Tensor
 
 from ropectl.data.tokens import DocumentSet
 from ropectl.evaluate.forward import Forward
-from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.evaluate.protocols.prefix import PREFIX
 from ropectl.evaluate.protocols.protocol import Options, Pass, Request, Window
 from ropectl.evaluate.protocols.tail import TAIL, num_tail_targets
 from ropectl.evaluate.tally import Tally, missing_point
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
+from ropectl.reporter import Progress, no_progress
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 

@@ -17,12 +17,12 @@ from ropectl.evaluate.presets import apply_preset, check_lengths
 from ropectl.evaluate.protocols import PROTOCOLS, find_protocol
 from ropectl.evaluate.protocols.protocol import Options, Protocol, Request, tokens_of
 from ropectl.evaluate.protocols.tail import num_tail_targets
-from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.evaluate.request import header, manifest, method_and_lengths
 from ropectl.evaluate.setup import Setup, missing_lengths_notes
 from ropectl.evaluate.statistics import BOOTSTRAP_SEED, RESAMPLES
 from ropectl.evaluate.verdict import perplexity_verdict
 from ropectl.records import PerplexityPoint, to_json
+from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.none import NoScaling
 
@@ -77,7 +77,7 @@ def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Report
     Raises:
         RopectlError: If the request cannot work; found before weights load.
     """
-    reporter = reporter or SilentReporter()
+    reporter = reporter or Reporter()
     plan, notes = _plan(apply_preset(config or PerplexityConfig()))
     for note in notes:
         reporter.note(note)
@@ -86,7 +86,7 @@ def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Report
         request = replace(request, keys=_chosen_by(plan, plan.key_setup, reporter))
     _ = plan.setup.model
     requests = [request] if baseline is None else [request, baseline]
-    reporter.start(sum(tokens_of(plan.protocol.passes(one), one.documents) for one in requests))
+    reporter.start("measuring", sum(tokens_of(plan.protocol.passes(one), one.documents) for one in requests))
     points = plan.measure(request, reporter)
     unscaled = plan.measure(baseline, reporter) if baseline is not None else []
     return {
@@ -195,7 +195,7 @@ def _chosen_by(plan: _Plan, key_setup: Setup, reporter: Reporter) -> dict[int, A
         measured_trained_length=plan.setup.trained_length,
     )
     model = key_setup.model
-    reporter.start(tokens_of(plan.protocol.passes(request), request.documents))
+    reporter.start("measuring", tokens_of(plan.protocol.passes(request), request.documents))
     reporter.cell(method.label, f"key tokens of {key_setup.source.name}")
     keys = choose_key_tokens(model, request, plan.options(key_setup, method, reporter))
     del model

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 from ropectl.data.trials import Trial
 from ropectl.errors import MeasurementError
-from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.evaluate.reach import reached
 from ropectl.evaluate.statistics import bootstrap_upper, wilson_interval
 from ropectl.evaluate.walk import TrialScore, walk
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import MIN_TRIALS
+from ropectl.reporter import Progress, no_progress
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.task_records import GivenAnswer, TaskAverage, TaskCell, TaskLength, TaskResult

@@ -14,12 +14,12 @@ from ropectl.data.chat import chat_frame, check_bos
 from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import DEFAULT_TEXT
-from ropectl.evaluate.reporter import Reporter, SilentReporter
 from ropectl.evaluate.request import header, manifest, method_and_lengths
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.lengths import format_length
 from ropectl.records import to_json
+from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod
 from ropectl.tasks.haystack import START_RANGE, TextStream
 from ropectl.tasks.kit import PromptKit
@@ -85,7 +85,7 @@ def evaluate_tasks(config: TasksConfig | None = None, reporter: Reporter | None 
     Raises:
         RopectlError: If the request cannot work; found before weights load.
     """
-    config, reporter = config or TasksConfig(), reporter or SilentReporter()
+    config, reporter = config or TasksConfig(), reporter or Reporter()
     request = _Request.of(config, config.tasks)
     plan = _plan(request)
     for note in request.notes:
@@ -94,7 +94,7 @@ def evaluate_tasks(config: TasksConfig | None = None, reporter: Reporter | None 
 
     setup, method, kit = request.setup, request.method, request.kit
     model = setup.model
-    reporter.start(sum(entry["distinct_tokens"] + entry["most_generated"] for entry in plan))
+    reporter.start("measuring", sum(entry["distinct_tokens"] + entry["most_generated"] for entry in plan))
     results = []
     for task in request.tasks:
         reporter.cell(method.label, str(task))

@@ -24,9 +24,9 @@ from ropectl.evaluate.alone import run_one_by_one
 from ropectl.evaluate.forward import Forward
 from ropectl.evaluate.ledger import Ledger, Stop, TrialScore
 from ropectl.evaluate.prefix_tree import Node, build_tree
-from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.hf.model.cache import branch, can_crop, crop
 from ropectl.hf.model.roomy_cache import make_room
+from ropectl.reporter import Progress, no_progress
 
 __all__ = ["MAX_BATCH_TOKENS", "Stop", "TrialScore", "walk"]
 

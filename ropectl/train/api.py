@@ -13,14 +13,14 @@ from ropectl.data.address import exists, parse_address
 from ropectl.data.tokens import bos_token
 from ropectl.errors import ConfigError
 from ropectl.hf.model.loading import LoadOptions, load_tokenizer
+from ropectl.reporter import Reporter
 from ropectl.train.outcome import Finetuned
-from ropectl.train.reporter import SilentTrainReporter, TrainReporter
 from ropectl.train.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.task import Task
 
 
-def finetune(settings: FinetuneSettings, reporter: TrainReporter | None = None) -> Finetuned:
+def finetune(settings: FinetuneSettings, reporter: Reporter | None = None) -> Finetuned:
     """Trains a model with a scaling in force, and writes it as a checkpoint that stock runtimes load.
 
     Args:
@@ -31,7 +31,7 @@ def finetune(settings: FinetuneSettings, reporter: TrainReporter | None = None) 
         ConfigError: If the request cannot work; found before weights load, and nothing is written then.
         TrainingError: If training diverges or memory runs out; the saved states are whole.
     """
-    reporter = reporter or SilentTrainReporter()
+    reporter = reporter or Reporter()
     task = Task.of(settings)
     from ropectl.train.export import check_base
 

@@ -13,13 +13,14 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from ropectl.checkpoint.api import SilentPatchReporter, stage_adapter, stage_checkpoint
+from ropectl.checkpoint.api import stage_adapter, stage_checkpoint
 from ropectl.checkpoint.material import copy_other_files, save_model, written_dtype
 from ropectl.checkpoint.plan import PatchPlan
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, TrainingError
 from ropectl.hf.config.source import ModelSource
 from ropectl.hf.model.loading import LoadOptions, load_model
+from ropectl.reporter import Reporter
 from ropectl.train.engine import load_weights
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies.strategy import Strategy
@@ -91,7 +92,7 @@ def export(
     extra = {"training": dict(training)}
     if strategy.keeps_adapter:
         return stage_adapter(patch, plan, settings.out, write, extra)
-    return stage_checkpoint(patch, plan, settings.out, write, SilentPatchReporter(), options=options, extra=extra)
+    return stage_checkpoint(patch, plan, settings.out, write, Reporter(), options=options, extra=extra)
 
 
 def _base_name(source: ModelSource) -> str:

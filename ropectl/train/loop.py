@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.errors import MeasurementError, TrainingError
+from ropectl.reporter import Reporter
 from ropectl.train.batches import Batch, Batches, num_targets
 from ropectl.train.engine import Engine
 from ropectl.train.progress import Progress
-from ropectl.train.reporter import TrainReporter
 from ropectl.train.run_folder import MetricsFile, TrainingFolder
 from ropectl.train.schedule import learning_rate
 from ropectl.train.settings import FinetuneSettings
@@ -45,7 +45,7 @@ class Loop:
     batches: Batches
     folder: TrainingFolder
     validation: Validation | None
-    reporter: TrainReporter
+    reporter: Reporter
     progress: Progress
     sharing: Sharing
     keep_best: Callable[[int], None]
@@ -61,7 +61,7 @@ class Loop:
         if self.progress.step == 0 and not self.progress.start_score:
             self._validate()
             self._save()  # proves, before anything is spent, that it can be done at all
-        self.reporter.training(self.settings.steps, self.progress.step)
+        self.reporter.steps(self.settings.steps, self.progress.step)
         saved = self.progress.step
         while self.progress.step < self.settings.steps and not self._is_exhausted():
             batches = [self.sharing.part(batch) for batch in self.batches.step(self.progress.step)]
@@ -138,9 +138,9 @@ class Loop:
         progress = self.progress
         with self.engine.evaluation() as model:
             if not progress.unscaled:
-                self.reporter.phase("measuring the model as it is given")
+                self.reporter.start("measuring the model as it is given")
                 progress.unscaled = self.validation.unscaled(model, self.reporter.advance)
-            self.reporter.phase(f"validation at step {progress.step}", self.validation.tokens)
+            self.reporter.start(f"validation at step {progress.step}", self.validation.tokens)
             try:
                 measured = self.validation.measure(model, self.reporter.advance)
             except MeasurementError as error:

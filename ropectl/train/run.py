@@ -10,6 +10,7 @@ from ropectl.errors import ConfigError
 from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.hf.model.patch import apply_rope
 from ropectl.hf.model.rotary import verify_rope
+from ropectl.reporter import Reporter
 from ropectl.train.activation_checkpointing import check_choice, checkpoint_activations
 from ropectl.train.batches import Batches
 from ropectl.train.best import BestWeights
@@ -26,7 +27,6 @@ from ropectl.train.out_of_memory import memory_explained
 from ropectl.train.outcome import Finetuned, finished_record
 from ropectl.train.position_checks import check_positions
 from ropectl.train.progress import Progress
-from ropectl.train.reporter import TrainReporter
 from ropectl.train.run_folder import TrainingFolder, run_lock
 from ropectl.train.sharing import Sharing, check_shared
 from ropectl.train.stop import StopSignal
@@ -40,7 +40,7 @@ def run(
     accelerator: Any,
     tokenizer: Any,
     bos_token_id: int | None,
-    reporter: TrainReporter,
+    reporter: Reporter,
 ) -> Finetuned:
     """Trains, and writes the result; or goes on with what the folder holds; or only estimates.
 
@@ -55,7 +55,7 @@ def run(
     settings = task.settings
     check_choice(settings.activation_checkpointing, accelerator.device.type)
     with accelerator.main_process_first(), accelerator.local_main_process_first():  # a machine may have its own cache
-        reporter.phase("reading text")
+        reporter.start("reading text")
         data = make_data(task, tokenizer, bos_token_id, reporter.advance)
     target = max(task.target_length, task.plan.target_length)
     validation, notes = make_validation(settings, task.source, task.plan.method, tokenizer, bos_token_id, target)
@@ -93,7 +93,7 @@ def _check_free(task: Task) -> None:
 
 @contextmanager
 def _as_main(
-    accelerator: Any, folder: TrainingFolder, task: Task, identity: Mapping[str, Any], reporter: TrainReporter
+    accelerator: Any, folder: TrainingFolder, task: Task, identity: Mapping[str, Any], reporter: Reporter
 ) -> Iterator[None]:
     """Prepares the folder on the main process, locked against a second run; the others wait."""
     with run_lock(folder.path) if accelerator.is_main_process else nullcontext():
@@ -118,12 +118,12 @@ def _train(
     validation: Validation | None,
     identity: Mapping[str, Any],
     sharing: Sharing,
-    reporter: TrainReporter,
+    reporter: Reporter,
 ) -> Finetuned:
     from accelerate.utils import set_seed
 
     settings = task.settings
-    reporter.phase("loading weights")
+    reporter.start("loading weights")
     set_seed(settings.seed)
     model = _model(task, accelerator)
     reporter.note(describe_trained(model))
@@ -194,7 +194,7 @@ def _train(
         reporter.note(f"The best validation was at step {progress.best_step}; its weights are written.")
     if progress.start_score and progress.best_step is not None and progress.best_score <= progress.start_score:
         reporter.note("No validation was better than the one before the first step: this training did not help.")
-    reporter.phase("writing the checkpoint")
+    reporter.start("writing the checkpoint")
     patch = task.patch.model_copy(update={"overwrite": settings.overwrite})
     record = export(settings, patch, task.plan, task.strategy, weights, training, reporter.note)
     return Finetuned(record, 0, progress.step)

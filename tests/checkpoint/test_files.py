@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from ropectl.checkpoint import files as files_module
-from ropectl.checkpoint.api import SilentPatchReporter, patch_checkpoint
+from ropectl.checkpoint.api import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.checkpoint.staging import staged
 from ropectl.errors import ConfigError, RopectlError
+from ropectl.reporter import Reporter
 from tests.conftest import make_model
 from tests.processes import Running
 
@@ -118,7 +119,7 @@ def test_no_weights(checkpoint: Checkpoint, tmp_path: Path) -> None:
     (folder / "model.safetensors").unlink()
     with pytest.raises(ConfigError, match="no weights"):
         patch_checkpoint(settings(folder, tmp_path / "out"))
-    reporter = SilentPatchReporter()
+    reporter = Reporter()
     record = patch_checkpoint(settings(folder, tmp_path / "out", dry_run=True), reporter)
     assert record["method"] == "yarn:factor=4" and "no weights" in " ".join(reporter.notes)
 
@@ -126,7 +127,7 @@ def test_no_weights(checkpoint: Checkpoint, tmp_path: Path) -> None:
 def test_pickles_need_leave(checkpoint: Checkpoint, tmp_path: Path) -> None:
     folder = checkpoint()
     (folder / "training_args.bin").write_bytes(b"pickle")
-    reporter = SilentPatchReporter()
+    reporter = Reporter()
     record = patch_checkpoint(settings(folder, tmp_path / "one"), reporter)
     assert (
         record["files"]["left_out"] == ["training_args.bin"] and not (tmp_path / "one" / "training_args.bin").exists()

@@ -11,11 +11,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from ropectl.checkpoint.api import SilentPatchReporter, patch_checkpoint
+from ropectl.checkpoint.api import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.hf.config.source import read_config
 from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.hf.model.patch import apply_rope, rotary_module
+from ropectl.reporter import Reporter
 from ropectl.rope.registry import parse_method
 from tests.gguf.loadable_gguf import CONTEXT, VOCABULARY, write_loadable
 
@@ -85,7 +86,7 @@ def test_a_scaled_file_becomes_a_scaled_checkpoint(ropectl: Run, gguf_file: Path
 
 def test_the_type_of_rewritten_weights(gguf_file: Path, tmp_path: Path) -> None:
     settings = PatchSettings(model=str(gguf_file), method="none", out=tmp_path / "out", dtype="bfloat16")
-    reporter = SilentPatchReporter()
+    reporter = Reporter()
     patch_checkpoint(settings, reporter)
     assert AutoModelForCausalLM.from_pretrained(tmp_path / "out", dtype="auto").dtype == torch.bfloat16
     assert reporter.notes == []

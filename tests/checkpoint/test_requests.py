@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from ropectl.checkpoint.api import SilentPatchReporter, patch_checkpoint
+from ropectl.checkpoint.api import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.config.source import read_config
+from ropectl.reporter import Reporter
 
 Checkpoint = Callable[..., Path]
 Run = Callable[..., tuple[int, str, str]]
@@ -93,7 +94,7 @@ def test_length_dependent_methods(checkpoint: Checkpoint, tmp_path: Path) -> Non
     assert record["rope_parameters"]["rope_type"] == "default" and record["seq_len"] == 512
     with pytest.raises(ConfigError, match="nothing to freeze"):
         patch(folder, method="yarn", factor=4, freeze_at=512)
-    reporter = SilentPatchReporter()
+    reporter = Reporter()
     settings = PatchSettings(model=str(folder), method="dynamic-ntk", target_length=512, out=tmp_path / "out")
     record = patch_checkpoint(settings, reporter)
     assert record["max_position_embeddings"] == 128 and record["target_length"] == 512
@@ -129,7 +130,7 @@ def test_original_yarn_checkpoints_become_stock_ones(checkpoint: Checkpoint, tmp
 def test_quantised_weights_are_copied(checkpoint: Checkpoint) -> None:
     """Only positions change; nobody dequantises."""
     folder = checkpoint(quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True})
-    reporter = SilentPatchReporter()
+    reporter = Reporter()
     record = patch_checkpoint(PatchSettings(model=str(folder), method="yarn", factor=4, dry_run=True), reporter)
     assert record["files"]["num_bytes"] > 0 and "quantised" in " ".join(reporter.notes)
 
@@ -325,7 +326,7 @@ def test_a_window_that_ends_before_the_target_is_said(checkpoint: Checkpoint) ->
     sizes = {"model_type": "qwen2", "max_window_layers": 0, "sliding_window": 96}
     notes = {}
     for is_active in (True, False):
-        reporter = SilentPatchReporter()
+        reporter = Reporter()
         folder = checkpoint(**sizes, use_sliding_window=is_active)
         patch_checkpoint(PatchSettings(model=str(folder), method="yarn", factor=4, dry_run=True), reporter)
         notes[is_active] = " ".join(reporter.notes)

@@ -131,16 +131,9 @@ def test_what_would_be_without_effect_is_refused(
 def test_a_comparison_says_which_settings_are_idle() -> None:
     from ropectl.compare.plan import make_plan
     from ropectl.evaluate.config import CompareConfig
-    from ropectl.evaluate.reporter import SilentReporter
+    from ropectl.reporter import Reporter
 
-    class Notes(SilentReporter):
-        def __init__(self) -> None:
-            self.notes: list[str] = []
-
-        def note(self, text: str) -> None:
-            self.notes.append(text)
-
-    reporter = Notes()
+    reporter = Reporter()
     make_plan(CompareConfig(passkey=False, trials=3, methods=("yarn",), factor=2, documents=1), reporter)
     assert "--no-passkey: trials = 3 has no effect." in reporter.notes
 

@@ -18,7 +18,7 @@ from ropectl.evaluate import setup
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
 from ropectl.evaluate.passkey_api import evaluate_passkey
 from ropectl.evaluate.perplexity_api import evaluate_perplexity
-from ropectl.evaluate.reporter import SilentReporter
+from ropectl.reporter import Reporter
 from ropectl.rope.registry import all_methods
 
 Run = Callable[..., tuple[int, str, str]]
@@ -37,7 +37,7 @@ def without_times(record: Any) -> Any:
 
 
 def test_every_method_is_compared(config: CompareConfig, tmp_path: Path) -> None:
-    reporter = SilentReporter()
+    reporter = Reporter()
     comparison = compare_methods(config, tmp_path / "run", reporter)
     record = comparison.record
     names = [row["method"].partition(":")[0] for row in record["rows"]]
@@ -83,7 +83,7 @@ def test_order_of_methods_changes_nothing(config: CompareConfig, tmp_path: Path)
 
 def test_the_baseline_and_a_trained_length_are_always_there(config: CompareConfig, tmp_path: Path) -> None:
     asked = config.model_copy(update={"methods": ("pi",), "lengths": (512,)})
-    reporter = SilentReporter()
+    reporter = Reporter()
     record = compare_methods(asked, tmp_path / "run", reporter).record
     assert [row["method"] for row in record["rows"]] == ["none", "pi:factor=4"]
     assert record["lengths"] == [128, 512] and any("trained length 128" in note for note in reporter.notes)
@@ -273,7 +273,7 @@ def test_short_regressions_can_fail_a_run(ropectl: Run, tmp_path: Path) -> None:
 def test_what_a_config_leaves_open_is_said(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
     block = {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4}
     folder = checkpoint(rope_parameters=block, max_position_embeddings=512)
-    reporter = SilentReporter()
+    reporter = Reporter()
     compare_methods(CompareConfig(model=str(folder), documents=1, passkey=False), tmp_path / "run", reporter)
     assert any("--original-length 512" in note for note in reporter.notes)
 
@@ -289,7 +289,7 @@ def test_table_fits_and_is_plain_when_piped(ropectl: Run, config: CompareConfig,
 
 
 def test_another_comparison_in_the_same_folder_is_kept(config: CompareConfig, tmp_path: Path) -> None:
-    reporter = SilentReporter()
+    reporter = Reporter()
     few = config.model_copy(update={"methods": ("pi",)})
     first = compare_methods(few, tmp_path / "run").record
     compare_methods(few.model_copy(update={"methods": ("yarn",)}), tmp_path / "run", reporter)
@@ -309,7 +309,7 @@ def test_what_is_no_json_in_an_old_file_stops_nothing(config: CompareConfig, tmp
     perplexity = re.compile(r'"perplexity": [\d.]+')
     assert perplexity.search(cell.read_text())
     cell.write_text(perplexity.sub(f'"perplexity": {number}', cell.read_text()))
-    reporter = SilentReporter()
+    reporter = Reporter()
     again = compare_methods(few, tmp_path / "run", reporter).record
     assert without_times(again) == without_times(first) and number not in cell.read_text()
     aside = list((tmp_path / "run").glob("comparison-*.json"))

@@ -16,19 +16,19 @@ from ropectl.errors import ConfigError
 from ropectl.evaluate import setup
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import ForwardCost
-from ropectl.evaluate.reporter import SilentReporter
+from ropectl.reporter import Reporter
 
 Run = Callable[..., tuple[int, str, str]]
 
 
-class Counter(SilentReporter):
+class Counter(Reporter):
     """Counts tokens that went through the model, and what they were said to cost."""
 
     def __init__(self) -> None:
         super().__init__()
         self.total, self.done, self.tokens, self.weight = 0.0, 0.0, 0, 1.0
 
-    def start(self, total: float) -> None:
+    def start(self, what: str, total: float = 0.0, unit: str = "tokens") -> None:
         self.total += total
 
     def cell(self, method: str, part: str, cost_per_token: float = 1.0) -> None:

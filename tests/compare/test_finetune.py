@@ -24,8 +24,7 @@ from ropectl.evaluate import setup
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
 from ropectl.evaluate.passkey_api import evaluate_passkey
 from ropectl.evaluate.perplexity_api import evaluate_perplexity
-from ropectl.evaluate.reporter import SilentReporter
-from ropectl.train.reporter import SilentTrainReporter
+from ropectl.reporter import Reporter
 from tests.conftest import make_model
 from tests.processes import Running
 
@@ -170,7 +169,7 @@ def test_all_start_from_the_same_weights_and_order(whole: Comparison) -> None:
 def test_a_second_run_repeats_nothing(place: Path, whole: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "load_model", lambda *_: pytest.fail("weights were loaded"))
     monkeypatch.setattr(training, "finetune", lambda *_: pytest.fail("something was trained"))
-    reporter = SilentReporter()
+    reporter = Reporter()
     second = compare_methods(request(place, place / "recipe.yaml"), whole.folder, reporter)
     assert second.record == whole.record
     assert sum("is its finished result" in note for note in reporter.notes) == 3
@@ -198,17 +197,17 @@ def test_an_interruption_after_the_first_training(
     assert all((tmp_path / "run" / "cells" / name).read_bytes() == content for name, content in cells.items())
 
 
-class Interrupting(SilentReporter):
+class Interrupting(Reporter):
     """Presses Ctrl-C in the second step of the second training."""
 
     trainings = 0
 
     @contextmanager
-    def training(self, label: str) -> Iterator[SilentTrainReporter]:
+    def nested(self, label: str) -> Iterator[Reporter]:
         self.trainings += not label.startswith("training data")
         outer = self
 
-        class Listener(SilentTrainReporter):
+        class Listener(Reporter):
             def step(self, metrics: Mapping[str, Any]) -> None:
                 if outer.trainings == 2 and metrics["step"] == 2:
                     signal.raise_signal(signal.SIGINT)
@@ -222,7 +221,7 @@ def test_ctrl_c_in_a_training(place: Path, whole: Comparison, tmp_path: Path) ->
         compare_methods(config, tmp_path / "run", Interrupting())
     states = list((tmp_path / "run").glob("tuned/dynamic-yarn-*/model.run/state-00000002"))
     assert len(states) == 1 and len(list((tmp_path / "run").glob("tuned/*/model"))) == 1
-    reporter = SilentReporter()
+    reporter = Reporter()
     resumed = compare_methods(config, tmp_path / "run", reporter).record
     assert any(note.startswith("dynamic-yarn, tuned: Going on after step 2") for note in reporter.notes)
     assert numbers(resumed) == numbers(whole.record)
@@ -249,7 +248,7 @@ def test_kill_in_a_training(place: Path, tmp_path: Path) -> None:
     first = next((tmp_path / "run").glob("tuned/none-*/model/model.safetensors"))
     time_of_first = first.stat().st_mtime_ns
 
-    reporter = SilentReporter()
+    reporter = Reporter()
     resumed = compare_methods(config, tmp_path / "run", reporter).record
     assert any(note.startswith("pi:factor=4, tuned: Going on after step") for note in reporter.notes)
     assert first.stat().st_mtime_ns == time_of_first
@@ -361,7 +360,7 @@ def test_pose_and_lora(asked: Callable[..., CompareConfig], tmp_path: Path) -> N
     """What aims no further than a sequence has nothing to skip; an adapter is measured like any model."""
     config = asked(positions="pose", seq_len=128, strategy="lora", merge="false", learning_rate="1e-2")
     config = config.model_copy(update={"methods": ("pi",), "passkey": False})
-    reporter = SilentReporter()
+    reporter = Reporter()
     record = compare_methods(config, tmp_path / "run", reporter).record
     assert list(rows_of(record)) == [("none", False), ("pi:factor=4", False), ("pi:factor=4", True)]
     assert any(note.startswith("none is not trained") for note in reporter.notes)

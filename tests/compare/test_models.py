@@ -15,9 +15,9 @@ from ropectl.checkpoint.settings import PatchSettings
 from ropectl.compare.run import compare_methods
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.reporter import SilentReporter
 from ropectl.report.comparison import comparison_tables
 from ropectl.report.tables import row_names
+from ropectl.reporter import Reporter
 
 from .test_compare import without_times
 
@@ -48,7 +48,7 @@ def test_another_tokenizer_is_not_judged_token_by_token(checkpoint: Callable[...
     tokenizer = json.loads(file.read_text())
     tokenizer["model"]["merges"] = []  # every byte a token
     file.write_text(json.dumps(tokenizer))
-    reporter = SilentReporter()
+    reporter = Reporter()
     config = CompareConfig(model=str(base), others=(str(other),), methods=("pi:factor=2",), passkey=False, **SMALL)
     record = compare_methods(config, tmp_path / "run", reporter).record
     row = record["rows"][-1]

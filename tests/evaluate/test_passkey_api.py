@@ -15,10 +15,10 @@ from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.evaluate import passkey
 from ropectl.evaluate.config import PasskeyConfig
 from ropectl.evaluate.passkey_api import verdict
-from ropectl.evaluate.reporter import SilentReporter
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.walk import TrialScore
 from ropectl.records import PasskeyLength
+from ropectl.reporter import Reporter
 from tests.data.test_passkey import TEMPLATE, merging_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -56,7 +56,7 @@ def read(result: tuple[int, str, str]) -> dict[str, Any]:
 
 def test_the_record(ropectl: Run) -> None:
     """What was asked, how sure the answer is, and what lies beyond."""
-    reporter = SilentReporter()
+    reporter = Reporter()
     record = package.evaluate_passkey(PasskeyConfig(lengths=(256, 512, 1536), trials=4), reporter)
     assert (record["grid"], record["prompt_format"], record["answers"]) == ("depth", "raw", "tokens")
     assert record["chance"] == pytest.approx(1 / 90_000) and record["num_differing"] is None

@@ -16,7 +16,7 @@ from ropectl.data.sources import open_source
 from ropectl.evaluate.config import PerplexityConfig
 from ropectl.evaluate.perplexity_api import evaluate_perplexity
 from ropectl.evaluate.protocols import PROTOCOLS
-from ropectl.evaluate.reporter import SilentReporter
+from ropectl.reporter import Reporter
 from tests.tolerances import EXACT
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -230,11 +230,11 @@ def test_every_text_source_serves_every_protocol(tokenizer: Any, tmp_path: Path,
 
 
 def test_progress_counts_all_tokens() -> None:
-    class Counting(SilentReporter):
+    class Counting(Reporter):
         total = seen = 0
 
-        def start(self, total_tokens: int) -> None:
-            self.total = total_tokens
+        def start(self, what: str, total: float = 0.0, unit: str = "tokens") -> None:
+            self.total = total
 
         def advance(self, tokens: int) -> None:
             self.seen += tokens

@@ -24,6 +24,7 @@ from ropectl.evaluate.tasks import (
 from ropectl.evaluate.tasks_api import evaluate_tasks, plan_tasks
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.hf.model.patch import apply_rope
+from ropectl.reporter import Reporter
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from ropectl.task_records import TaskLength, TaskResult
@@ -244,15 +245,11 @@ def test_record_is_whole() -> None:
 
 
 def test_progress_adds_up(tokenizer: Any) -> None:
-    class Counter:
-        total = done = 0
+    class Counter(Reporter):
+        total, done = 0.0, 0
 
-        def note(self, text: str) -> None: ...
-
-        def cell(self, method: str, part: str) -> None: ...
-
-        def start(self, total_tokens: int) -> None:
-            self.total = total_tokens
+        def start(self, what: str, total: float = 0.0, unit: str = "tokens") -> None:
+            self.total = total
 
         def advance(self, tokens: int) -> None:
             self.done += tokens

@@ -25,15 +25,15 @@ import torch
 from accelerate.state import DistributedType, PartialState
 
 from ropectl.errors import ConfigError
+from ropectl.reporter import Reporter
 from ropectl.train import run as train_run
 from ropectl.train.api import finetune
 from ropectl.train.engine import Engine
 from ropectl.train.loop import Loop
-from ropectl.train.reporter import SilentTrainReporter
 from ropectl.train.settings import FinetuneSettings
 
 
-class Reporter(SilentTrainReporter):
+class Reporter(Reporter):
     """Asks one rank to stop, as a signal would; the others have to hear of it."""
 
     def __init__(self, stop_after: int | None) -> None:

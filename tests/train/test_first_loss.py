@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from ropectl.hf.model.rotary import rotary_module
+from ropectl.reporter import Reporter
 from ropectl.train import run as run_module
 from ropectl.train.api import finetune
 from ropectl.train.data.samples import IGNORE, TrainingSample
 from ropectl.train.engine import Engine
 from ropectl.train.first_loss import FirstLoss
 from ropectl.train.loss import CausalLoss
-from ropectl.train.reporter import SilentTrainReporter
 from ropectl.train.sharing import Sharing
 from tests.conftest import make_model
 from tests.train.runs import small_settings
@@ -44,7 +44,7 @@ def test_another_loss_than_the_bare_model_is_told(factor: float, is_told: bool) 
 def test_the_tables_in_force_are_said_and_checked(
     checkpoint: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, reporter = checkpoint(), SilentTrainReporter()
+    source, reporter = checkpoint(), Reporter()
     finetune(small_settings(source, tmp_path / "out", steps=1, factor=4), reporter)
     assert "rope: yarn x4 orig=128 base=10000 attn=1.138629" in reporter.notes
 

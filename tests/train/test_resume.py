@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import torch
 
+from ropectl.reporter import Reporter
 from ropectl.train.api import finetune
 from ropectl.train.best import BestWeights
-from ropectl.train.reporter import SilentTrainReporter
 from ropectl.train.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings
 from tests.processes import Running
@@ -108,7 +108,7 @@ def test_a_cut_state_is_passed_over(checkpoint: Callable[..., Path], tmp_path: P
     optimizer = newest / "optimizer.bin"
     optimizer.write_bytes(optimizer.read_bytes()[:-100])
     (tmp_path / "out.run" / ".state-00000008.tmp").mkdir()
-    reporter = SilentTrainReporter()
+    reporter = Reporter()
     finetune(settings, reporter)
     assert any("Going on after step 4" in note for note in reporter.notes)
     assert same(whole, out)
@@ -171,7 +171,7 @@ def test_best_weights_that_are_lost_are_not_spoken_of(checkpoint: Callable[..., 
 
     for path in (out, TrainingFolder(out).best):
         shutil.rmtree(path)
-    reporter = SilentTrainReporter()
+    reporter = Reporter()
     record = finetune(settings, reporter).record
     assert any("the best so far, are not there" in note for note in reporter.notes)
     assert record is not None and record["training"]["step"] == 4

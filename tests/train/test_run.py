@@ -17,9 +17,9 @@ from ropectl.evaluate.config import PerplexityConfig
 from ropectl.evaluate.perplexity_api import evaluate_perplexity
 from ropectl.hf.config.source import read_config
 from ropectl.hf.model.loading import LoadOptions, load_model
+from ropectl.reporter import Reporter
 from ropectl.train.api import finetune
 from ropectl.train.engine import Engine
-from ropectl.train.reporter import SilentTrainReporter
 from tests.train.runs import losses, small_settings, weights, write_text
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -98,7 +98,7 @@ def test_finished_is_recognised_and_other_settings_are_refused(checkpoint: Calla
     source, out = checkpoint(), tmp_path / "out"
     first = finetune(small_settings(source, out))
     stamp = (out / "model.safetensors").stat().st_mtime_ns
-    reporter = SilentTrainReporter()
+    reporter = Reporter()
     assert finetune(small_settings(source, out, micro_batch=2, save_every=5), reporter).record == first.record
     assert any("finished result" in note for note in reporter.notes)
     with pytest.raises(ConfigError, match="exists already, and is not the result"):
@@ -116,7 +116,7 @@ def test_other_settings_need_force(checkpoint: Callable[..., Path], tmp_path: Pa
     shutil.rmtree(out)  # the run is there, its result is not
     with pytest.raises(ConfigError, match="steps was 2, is 4"):
         finetune(small_settings(source, out, steps=4))
-    reporter = SilentTrainReporter()
+    reporter = Reporter()
     finetune(small_settings(source, out, steps=4, force=True), reporter)
     assert any("Going on after step 2" in note for note in reporter.notes)
     assert len(losses(out)) == 4
@@ -133,7 +133,7 @@ def test_best_is_written(checkpoint: Callable[..., Path], tmp_path: Path) -> Non
     """Training that destroys the model: the state of the best validation is written, not the last."""
     source, out = checkpoint(), tmp_path / "out"
     held_out = write_text(tmp_path, ("ast.py",)).rename(tmp_path / "held-out")
-    reporter = SilentTrainReporter()
+    reporter = Reporter()
     settings = small_settings(
         source, out, steps=12, eval_every=3, eval_text=str(held_out), eval_lengths=(64, 128), eval_trials=0,
         learning_rate=0.3, warmup_steps=100, schedule="constant", early_stop=2,
@@ -204,7 +204,7 @@ def test_lora_on_half_precision_weights(
     """The default on an accelerator: frozen bfloat16, float32 where anything is trained."""
     source, out = checkpoint(), tmp_path / "out"
     options: dict[str, Any] = {"strategy": "lora", "dtype": "bfloat16", "precision": "bf16", "steps": 20, **extras}
-    reporter = SilentTrainReporter()
+    reporter = Reporter()
     finetune(small_settings(source, out, learning_rate=1e-2, **options), reporter)
     assert sum(losses(out)[-3:]) < sum(losses(out)[:3]) - 1.0
     assert not any("arithmetic differs" in note for note in reporter.notes)
@@ -223,7 +223,7 @@ def test_another_form_of_a_result_is_not_that_result(
     with pytest.raises(ConfigError, match="not the result of these settings"):
         finetune(settings)
     out.rename(tmp_path / "moved")
-    reporter = SilentTrainReporter()
+    reporter = Reporter()
     second = finetune(settings, reporter)  # nothing is trained again
     assert any("Going on after step 2" in note for note in reporter.notes)
     assert first.record is not None and second.record is not None

@@ -135,7 +135,7 @@ def compare_methods(
         return
     output.quiet_libraries()
     from ropectl.cli.gates import gate_failed
-    from ropectl.cli.training import ComparisonReporter
+    from ropectl.cli.progress import BarReporter
     from ropectl.compare.gates import unmet_gates
     from ropectl.compare.run import compare_methods as run
     from ropectl.report.formats import check_format
@@ -145,11 +145,11 @@ def compare_methods(
         from ropectl.compare.dry_run import estimate_comparison
 
         check_format(format, COMPARISON_ESTIMATE, "--dry-run")
-        with ComparisonReporter() as reporter:
+        with BarReporter() as reporter:
             estimate = estimate_comparison(settings, out, reporter, retry_failed)
         output.show(estimate, COMPARISON_ESTIMATE, format)
         return
-    with ComparisonReporter() as reporter:
+    with BarReporter() as reporter:
         comparison = run(settings, out, reporter, retry_failed)
     if not output.is_main_process():
         return

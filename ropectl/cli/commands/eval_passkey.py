@@ -98,7 +98,7 @@ def eval_passkey(
 
     from ropectl.cli import output
     from ropectl.cli.gates import gate_failed
-    from ropectl.cli.progress import ProgressReporter
+    from ropectl.cli.progress import BarReporter
 
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
@@ -109,7 +109,7 @@ def eval_passkey(
     output.check_one_process("eval-passkey")
     output.check_new(out, overwrite)
     output.quiet_libraries()
-    with ProgressReporter() as reporter:
+    with BarReporter() as reporter:
         record = evaluate_passkey(settings, reporter)
     output.present(record, PASSKEY, format, out)
     failures = failed_gate(record, settings.min_accuracy)

@@ -119,7 +119,7 @@ def eval_perplexity(
     settings = apply_preset(settings)
 
     from ropectl.cli import output
-    from ropectl.cli.progress import ProgressReporter
+    from ropectl.cli.progress import BarReporter
 
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
@@ -132,7 +132,7 @@ def eval_perplexity(
     output.check_one_process("eval-perplexity")
     output.check_new(out, overwrite)
     output.quiet_libraries()
-    with ProgressReporter() as reporter:
+    with BarReporter() as reporter:
         record = evaluate_perplexity(settings, reporter)
     output.present(record, PERPLEXITY, format, out)
     if settings.fail_above is not None and (messages := limit_messages(record["points"], settings.fail_above)):

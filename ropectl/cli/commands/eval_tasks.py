@@ -102,7 +102,7 @@ def eval_tasks(
     """
     given = locals()  # the options are the settings, under the same names
     from ropectl.cli import output
-    from ropectl.cli.progress import ProgressReporter
+    from ropectl.cli.progress import BarReporter
 
     if list_tasks:
         _print_list(format)
@@ -129,7 +129,7 @@ def eval_tasks(
     from ropectl.evaluate.tasks_api import evaluate_tasks
     from ropectl.report.views import TASKS
 
-    with ProgressReporter() as reporter:
+    with BarReporter() as reporter:
         record = evaluate_tasks(settings, reporter)
     output.present(record, TASKS, format, out)
     limit = settings.min_score

@@ -269,13 +269,13 @@ def finetune(
         output.print_json(settings.model_dump(mode="json"))
         return
     from ropectl.cli.output import is_main_process
-    from ropectl.cli.training import TrainingReporter
+    from ropectl.cli.progress import BarReporter
     from ropectl.report.finetune import estimate_parts, finetune_parts
     from ropectl.report.patch import step_lines
     from ropectl.train.api import finetune as run
 
     output.quiet_libraries()
-    with TrainingReporter() as reporter:
+    with BarReporter() as reporter:
         finished = run(settings, reporter)
     record = finished.record
     if record is not None and is_main_process():

@@ -82,7 +82,7 @@ def patch(
     settings = options.resolve_config(PatchSettings, config, given, patch)
 
     from ropectl.cli import output
-    from ropectl.cli.progress import CopyReporter
+    from ropectl.cli.progress import BarReporter
 
     if print_config:
         output.print_json(settings.model_dump(mode="json"))
@@ -91,7 +91,7 @@ def patch(
     from ropectl.report.patch import patch_parts, step_lines
 
     output.quiet_libraries()
-    with CopyReporter() as reporter:
+    with BarReporter() as reporter:
         record = patch_checkpoint(settings, reporter)
     if format is options.Format.json:
         output.print_json(record)

@@ -65,14 +65,14 @@ def verify_runtime(
     from ropectl.checkpoint.runtime_check import RuntimeCheckSettings
     from ropectl.checkpoint.runtime_check import verify_runtime as run
     from ropectl.cli import output
-    from ropectl.cli.progress import CopyReporter
+    from ropectl.cli.progress import BarReporter
     from ropectl.report.runtime_check import runtime_check_parts
     from ropectl.runs import write_json
 
     settings = options.resolve_config(RuntimeCheckSettings, None, given)
     output.check_new(out, overwrite)
     output.quiet_libraries()
-    with CopyReporter() as reporter:
+    with BarReporter() as reporter:
         record = run(settings, reporter)
     if format is options.Format.json:
         output.print_json(record)

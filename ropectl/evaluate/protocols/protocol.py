@@ -11,8 +11,8 @@ from typing import Any
 
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
-from ropectl.evaluate.progress import Progress, no_progress
 from ropectl.records import PerplexityPoint
+from ropectl.reporter import Progress, no_progress
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 

@@ -14,6 +14,7 @@ from ropectl.hf.model.out_of_memory import is_out_of_memory
 from ropectl.hf.model.skeleton import cut
 from ropectl.hf.self_test.code import source_config
 from ropectl.records import SCHEMA_VERSION
+from ropectl.reporter import Reporter
 from ropectl.runs import command_line, package_versions
 from ropectl.train.data.samples import CYCLE, TrainingData
 from ropectl.train.estimate.calibration import FIRST_LENGTH, calibrate
@@ -21,7 +22,6 @@ from ropectl.train.estimate.cost import Arithmetic, Timing, seconds_per_step
 from ropectl.train.estimate.memory import Setup, Weights, device_total, levers, memory_parts
 from ropectl.train.estimate.request import Sketch, is_eager, make_setup, rough_reasons, with_lora
 from ropectl.train.estimate.skeleton import count_weights
-from ropectl.train.reporter import TrainReporter
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies import make_strategy
 from ropectl.train.task import Task
@@ -29,7 +29,7 @@ from ropectl.train.task import Task
 _TOO_SMALL = "memory is too small for two layers"
 
 
-def dry_run(task: Task, data: TrainingData, accelerator: Any, reporter: TrainReporter) -> dict[str, Any]:
+def dry_run(task: Task, data: TrainingData, accelerator: Any, reporter: Reporter) -> dict[str, Any]:
     """Returns the estimate of a run. No weight is loaded; every rank must call it.
 
     Args:
@@ -39,7 +39,7 @@ def dry_run(task: Task, data: TrainingData, accelerator: Any, reporter: TrainRep
         reporter: Told how it goes.
     """
     settings = task.settings
-    reporter.phase("estimating")
+    reporter.start("estimating")
     free = free_memory(accelerator.device)
     sketch = Sketch(task, accelerator, source_config(task.source, settings.trust_remote_code))
     model = sketch.build(sketch.config, task.strategy, "meta")
