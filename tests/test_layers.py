@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "ropectl"
 LAYERS = {
     "errors": 1, "names": 1, "config_file": 1, "environment": 3, "lengths": 1, "rope": 1, "records": 1, "settings": 1,
-    "discovery": 1, "specs": 1, "task_records": 1, "printable": 1, "reporter": 1,
+    "discovery": 1, "specs": 1, "printable": 1, "reporter": 1,
     "hf": 2, "gguf": 2, "runtimes": 2, "data": 2, "tasks": 2, "builtin": 2, "runs": 2,
     "evaluate": 3, "checkpoint": 3, "train": 3,
     "compare": 4, "report": 4,
@@ -66,7 +66,7 @@ def test_imports_only_downwards(path: Path) -> None:
         "import ropectl.report.figures.frequencies, ropectl.report.figures.decay, sys; assert 'matplotlib' not in sys.modules",
         "import ropectl.report.page.write, ropectl.report.figures.catalog, sys; assert 'matplotlib' not in sys.modules",
         "import ropectl.runtimes as r; from ropectl.runtimes.matrix import all_runtimes; assert len(all_runtimes()) == 4",
-        "import ropectl.records, ropectl.task_records, ropectl.lengths, ropectl.runs",
+        "import ropectl.records.reading, ropectl.lengths, ropectl.runs",
         "import ropectl.tasks.registry as r; r.all_tasks(); import ropectl.tasks.catalog, ropectl.report.tasks",
         "import ropectl.report.choice, ropectl.report.environment, ropectl.environment, ropectl.cli.choosing",
         "import ropectl.cli.app",

@@ -15,11 +15,10 @@ from ropectl.evaluate.reach import reached
 from ropectl.evaluate.statistics import bootstrap_upper, wilson_interval
 from ropectl.evaluate.walk import TrialScore, walk
 from ropectl.hf.model.patch import apply_rope
-from ropectl.records import MIN_TRIALS
+from ropectl.records import MIN_TRIALS, GivenAnswer, TaskAverage, TaskCell, TaskLength, TaskResult
 from ropectl.reporter import Progress, no_progress
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
-from ropectl.task_records import GivenAnswer, TaskAverage, TaskCell, TaskLength, TaskResult
 from ropectl.tasks.kit import PromptKit
 from ropectl.tasks.scoring import contained_share
 from ropectl.tasks.task import CONTAINED, EXACT, RetrievalTask

@@ -9,10 +9,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ropectl.errors import ConfigError
-from ropectl.records import MethodRow, PasskeyLength, PerplexityPoint, Pick, to_json
+from ropectl.records import MethodRow, PasskeyLength, PerplexityPoint, Pick, TaskAverage, TaskResult, to_json
 from ropectl.report.possible import first_impossible
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.task_records import TaskAverage, TaskResult
 
 
 class _Shape(BaseModel):

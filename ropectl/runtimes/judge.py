@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ropectl.errors import ConfigError
+from ropectl.records import Problem, RuntimeReading
 from ropectl.rope.frequencies import RopeFrequencies
-from ropectl.runtimes.runtime import CheckpointFacts, Problem, RuntimeReading
+from ropectl.runtimes.runtime import CheckpointFacts
 from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import CannotLoadError, View
 

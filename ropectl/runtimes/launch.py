@@ -10,9 +10,10 @@ from typing import Any
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.families import family_of, name_of
 from ropectl.hf.config.writer import patched_config
+from ropectl.records import RuntimeReading
 from ropectl.rope.method import RopeConfigPatch, universal_config
 from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES, relative_difference
-from ropectl.runtimes.runtime import CheckpointFacts, RuntimeReading
+from ropectl.runtimes.runtime import CheckpointFacts
 from ropectl.runtimes.views import ORIGINAL
 
 #: Red lines with which a server may still be started: it serves what was meant up to the length that is asked for.

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ropectl.hf.config.families import named
+from ropectl.records import NextStep, Problem, RuntimeReading
 from ropectl.rope.frequencies import yarn_attention_factor
 from ropectl.rope.method import RopeConfigPatch
 from ropectl.rope.methods.yarn import blend_by_index
 from ropectl.runtimes import tables
 from ropectl.runtimes.judge import length_lines, read, relative_difference
-from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Probe, Problem, Runtime, RuntimeReading
+from ropectl.runtimes.runtime import CheckpointFacts, Probe, Runtime
 from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, gguf_view
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ropectl.errors import ConfigError
 from ropectl.names import name_hint
-from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Probe, Runtime, RuntimeReading
+from ropectl.records import NextStep, RuntimeReading
+from ropectl.runtimes.runtime import CheckpointFacts, Probe, Runtime
 
 
 @cache

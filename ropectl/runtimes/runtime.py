@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ropectl.hf.config.dialects import text_section
+from ropectl.records import NextStep, RuntimeReading
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
@@ -67,82 +68,6 @@ class CheckpointFacts:
     def meant(self, seq_len: int) -> RopeFrequencies:
         """Returns the frequencies that the author meant for a sequence of ``seq_len`` tokens."""
         return self.method.frequencies(self.geometry, seq_len)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A red line.
-
-    Attributes:
-        code: Stable name of the kind, such as ``theta-dropped``.
-        text: One short sentence with the numbers; says nothing of the version, so that equal ones can be grouped.
-    """
-
-    code: str
-    text: str
-
-
-@dataclass(frozen=True)
-class RuntimeReading:
-    """What one version of a runtime makes of a checkpoint.
-
-    Attributes:
-        runtime: Name of the runtime.
-        version: The version whose rules these are.
-        loads: Whether the model can be built at all.
-        rope_type: What the runtime takes the file to be; None if it gets not so far.
-        inv_freq: (P,) frequencies for a sequence of the target length [radians/token].
-        attention_factor: A, on cos and sin, at the target length.
-        max_deviation: Largest relative difference of a frequency from what the author meant, over the lengths that
-            are compared; 1 where a pair turns that was meant to stand still.
-        usable_length: Tokens that the runtime serves by itself; None where it sets no limit.
-        problems: The red lines; empty if the runtime computes what was meant.
-    """
-
-    runtime: str
-    version: str
-    loads: bool
-    rope_type: str | None
-    inv_freq: tuple[float, ...] | None
-    attention_factor: float | None
-    max_deviation: float | None
-    usable_length: int | None
-    problems: tuple[Problem, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether the runtime computes and serves what the author meant."""
-        return self.loads and not self.problems
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the reading as JSON values."""
-        return {
-            **vars(self),
-            "inv_freq": None if self.inv_freq is None else list(self.inv_freq),
-            "problems": [vars(problem) for problem in self.problems],
-            "ok": self.ok,
-        }
-
-
-@dataclass(frozen=True)
-class NextStep:
-    """How to start one runtime on a checkpoint, or why not to.
-
-    Attributes:
-        runtime: Name of the runtime.
-        command: What a person types; None if refused.
-        refusal: The reason, and what to do instead; None if there is a command.
-        notes: What to know beside it.
-    """
-
-    runtime: str
-    command: str | None
-    refusal: str | None
-    notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the step as JSON values."""
-        return {**vars(self), "notes": list(self.notes)}
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ropectl.records import NextStep, Problem, RuntimeReading
 from ropectl.runtimes import tables
 from ropectl.runtimes.judge import length_lines, read
 from ropectl.runtimes.launch import can_start, override_json, working_override
-from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Problem, Runtime, RuntimeReading
+from ropectl.runtimes.runtime import CheckpointFacts, Runtime
 from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v5_view
 from ropectl.runtimes.vllm import INTERLEAVED, by_batch, float_linear, mscale_attention, server_refusal, stretched

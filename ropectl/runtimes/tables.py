@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ropectl.records import Problem
 from ropectl.rope.frequencies import RopeFrequencies, base_inv_freq, yarn_attention_factor
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.methods.ntk import ntk_base
 from ropectl.rope.methods.ntk_by_parts import blend_by_rotations
 from ropectl.rope.methods.yarn import blend_by_index
 from ropectl.rope.proportional import turning_pairs
-from ropectl.runtimes.runtime import Problem
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View
 
 

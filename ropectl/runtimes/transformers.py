@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from ropectl.records import NextStep, Problem, RuntimeReading
 from ropectl.runtimes import tables
 from ropectl.runtimes.judge import read
-from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Problem, Runtime, RuntimeReading
+from ropectl.runtimes.runtime import CheckpointFacts, Runtime
 from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v4_view, v5_view
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from ropectl.hf.config.dialects import TYPES_WITH_ORIGINAL_LENGTH
 from ropectl.hf.config.families import named
-from ropectl.runtimes.runtime import CheckpointFacts, Problem
+from ropectl.records import Problem
+from ropectl.runtimes.runtime import CheckpointFacts
 
 ORIGINAL = "original_max_position_embeddings"
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ropectl.records import NextStep, Problem, RuntimeReading
 from ropectl.rope.frequencies import base_inv_freq
 from ropectl.runtimes import tables
 from ropectl.runtimes.judge import length_lines, read
 from ropectl.runtimes.launch import can_start, override_json, working_override
-from ropectl.runtimes.runtime import CheckpointFacts, NextStep, Probe, Problem, Runtime, RuntimeReading
+from ropectl.runtimes.runtime import CheckpointFacts, Probe, Runtime
 from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v4_view, v5_view
 

@@ -24,10 +24,10 @@ from ropectl.evaluate.tasks import (
 from ropectl.evaluate.tasks_api import evaluate_tasks, plan_tasks
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.hf.model.patch import apply_rope
+from ropectl.records import TaskLength, TaskResult
 from ropectl.reporter import Reporter
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
-from ropectl.task_records import TaskLength, TaskResult
 from ropectl.tasks.kit import PromptKit
 from ropectl.tasks.registry import all_tasks, parse_task
 from ropectl.tasks.scoring import contained_share

@@ -1,8 +1,15 @@
-"""Records of retrieval tasks and their JSON form. Other programs read them: extend, never rename."""
+"""The record of ``eval-tasks``. Other programs read it: extend, never rename."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+from annotated_types import MinLen
+
+from ropectl.records.bounds import Length, Share
+from ropectl.records.json_form import optional
+from ropectl.records.manifest import EvaluationRecord, Manifest
 
 
 @dataclass(frozen=True)
@@ -21,7 +28,7 @@ class TaskCell:
 
     depth: float
     position: int
-    score: float
+    score: Share
     trials: int
     ci_low: float
     ci_high: float
@@ -40,7 +47,7 @@ class GivenAnswer:
 
     references: tuple[str, ...]
     text: str
-    score: float
+    score: Share
 
 
 @dataclass(frozen=True)
@@ -62,8 +69,8 @@ class TaskLength:
         beyond_capacity: Whether the length passes what the method was asked to reach.
     """
 
-    length: int
-    score: float
+    length: Length
+    score: Share
     trials: int
     ci_low: float
     ci_high: float
@@ -111,8 +118,79 @@ class TaskAverage:
         beyond_capacity: Whether the length passes what the method was asked to reach.
     """
 
-    length: int
-    score: float
+    length: Length
+    score: Share
     tasks: int
     trials: int
     beyond_capacity: bool = False
+
+
+@dataclass(frozen=True)
+class TasksReach:
+    """Up to which length the tasks together are solved.
+
+    Attributes:
+        uses: Longest length with a sufficient average at it and at every shorter one [tokens]; 0 if there is none,
+            None on too few trials.
+        used_score: The average that is sufficient, in [0, 1].
+    """
+
+    uses: int | None = None
+    used_score: float | None = None
+
+
+@dataclass(frozen=True)
+class PlannedTask:
+    """What a task takes.
+
+    Attributes:
+        task: Task spec.
+        prompts: Prompts.
+        tokens: Tokens of all of them.
+        distinct_tokens: Tokens that go through the model; what prompts share goes through once.
+        most_generated: Tokens that are generated at most.
+    """
+
+    task: str
+    prompts: int
+    tokens: int
+    distinct_tokens: int
+    most_generated: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TasksManifest(Manifest):
+    """What is needed to measure tasks again.
+
+    Attributes:
+        plan: What each task took.
+    """
+
+    plan: list[PlannedTask] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TasksRecord(EvaluationRecord):
+    """Scores of retrieval tasks over lengths of one model under one method.
+
+    Attributes:
+        text: Text source of the tasks that hide facts in a text.
+        prompt_format: ``raw`` text, or ``chat`` in the model's template.
+        chat_template_sha256: Hash of that template.
+        tasks: One entry a task.
+        average: All tasks together, one entry a length.
+        reach: Up to which length they are solved.
+        manifest: What is needed to measure it again.
+    """
+
+    kind: ClassVar[str] = "tasks"
+    written_by: ClassVar[str] = "eval-tasks"
+    known_by: ClassVar[frozenset[str]] = frozenset({"tasks", "average"})
+
+    text: str
+    prompt_format: str = "raw"
+    chat_template_sha256: str | None = optional()
+    tasks: Annotated[list[TaskResult], MinLen(1)]
+    average: list[TaskAverage]
+    reach: TasksReach = field(default_factory=TasksReach)
+    manifest: TasksManifest = field(default_factory=TasksManifest)

@@ -1,0 +1,113 @@
+"""The JSON contract: a type for every record that a command writes. Other programs read them: extend, never rename.
+
+Keys stand in the types and nowhere else, in the order in which they are written. :func:`to_json` writes a record,
+:mod:`ropectl.records.reading` reads one.
+"""
+
+from __future__ import annotations
+
+from ropectl.records.comparison_record import (
+    ComparisonFrame,
+    ComparisonManifest,
+    ComparisonRecord,
+    MeasuredCell,
+    MethodRow,
+    Pick,
+    Reach,
+    TrainingSummary,
+    Unfinished,
+)
+from ropectl.records.harness_record import HarnessRecord
+from ropectl.records.inspection_record import InspectionRecord
+from ropectl.records.json_form import to_json
+from ropectl.records.manifest import SCHEMA_VERSION, EvaluationRecord, Manifest
+from ropectl.records.passkey_record import PasskeyCell, PasskeyLength, PasskeyManifest, PasskeyRecord, UsesReach
+from ropectl.records.patch_record import FinetuneRecord, PatchRecord, ScalingBefore, SourceRecord, WrittenFiles
+from ropectl.records.perplexity_record import (
+    Bootstrap,
+    FirstToken,
+    ModelsReach,
+    PerplexityManifest,
+    PerplexityPoint,
+    PerplexityRecord,
+    PositionBin,
+)
+from ropectl.records.plan_record import PlannedModel, PlannedTraining, PlanRecord
+from ropectl.records.runtime_reading import NextStep, Problem, RuntimeReading
+from ropectl.records.tasks_record import (
+    GivenAnswer,
+    PlannedTask,
+    TaskAverage,
+    TaskCell,
+    TaskLength,
+    TaskResult,
+    TasksManifest,
+    TasksReach,
+    TasksRecord,
+)
+from ropectl.records.thresholds import FEW_DOCUMENTS, MIN_TRIALS, NO_CHANGE
+from ropectl.records.training_record import (
+    MetricsLine,
+    TrainingEngine,
+    TrainingRecord,
+    UnfinishedTraining,
+    ValidationRecord,
+)
+
+__all__ = [
+    "FEW_DOCUMENTS",
+    "MIN_TRIALS",
+    "NO_CHANGE",
+    "SCHEMA_VERSION",
+    "Bootstrap",
+    "ComparisonFrame",
+    "ComparisonManifest",
+    "ComparisonRecord",
+    "EvaluationRecord",
+    "FinetuneRecord",
+    "FirstToken",
+    "GivenAnswer",
+    "HarnessRecord",
+    "InspectionRecord",
+    "Manifest",
+    "MeasuredCell",
+    "MethodRow",
+    "MetricsLine",
+    "ModelsReach",
+    "NextStep",
+    "PasskeyCell",
+    "PasskeyLength",
+    "PasskeyManifest",
+    "PasskeyRecord",
+    "PatchRecord",
+    "PerplexityManifest",
+    "PerplexityPoint",
+    "PerplexityRecord",
+    "Pick",
+    "PlanRecord",
+    "PlannedModel",
+    "PlannedTask",
+    "PlannedTraining",
+    "PositionBin",
+    "Problem",
+    "Reach",
+    "RuntimeReading",
+    "ScalingBefore",
+    "SourceRecord",
+    "TaskAverage",
+    "TaskCell",
+    "TaskLength",
+    "TaskResult",
+    "TasksManifest",
+    "TasksReach",
+    "TasksRecord",
+    "TrainingEngine",
+    "TrainingRecord",
+    "TrainingSummary",
+    "Unfinished",
+    "UnfinishedTraining",
+    "UsesReach",
+    "ValidationRecord",
+    "WrittenFiles",
+    "to_json",
+]

@@ -1,0 +1,27 @@
+"""What measured numbers cannot be, as types: records are checked against them when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from annotated_types import Ge, Gt, Interval
+
+#: A number of tokens [tokens].
+Length = Annotated[int, Ge(1)]
+
+#: What a method is made to reach [tokens].
+TargetLength = Annotated[int, Ge(2)]
+
+AboveZero = Annotated[float, Gt(0)]
+NotNegative = Annotated[float, Ge(0)]
+Share = Annotated[float, Interval(ge=0, le=1)]
+
+#: Why a value of a field is impossible, for messages.
+REASONS: Mapping[str, str] = {
+    "perplexity": "a perplexity is more than 0",
+    "accuracy": "an accuracy is between 0 and 1",
+    "passkey": "an accuracy is between 0 and 1",
+    "score": "a score is between 0 and 1",
+    "bits_per_byte": "bits per byte are not less than 0",
+}

@@ -1,0 +1,45 @@
+"""What every record of an evaluation begins with, and what is needed to measure it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ropectl.rope.geometry import RopeGeometry
+
+#: Raised when the meaning of a field changes; records of another version are never mixed in.
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRecord:
+    """What every record of one method on one model begins with.
+
+    Attributes:
+        schema_version: Version of the meaning of these keys.
+        model: The model, as the user wrote it.
+        method: Method spec.
+        geometry: What the model was trained with.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    model: str
+    method: str
+    geometry: RopeGeometry
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What is needed to make a record again.
+
+    Attributes:
+        command: The command as typed, a word an entry.
+        config: All settings by name; the settings class of the command reads them back.
+        versions: Versions of Python and of the packages that decide numbers.
+        bos_token_id: The token that every text begins with; None for none.
+    """
+
+    command: list[str] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    bos_token_id: int | None = None

@@ -1,0 +1,140 @@
+"""The record of ``eval-passkey``. Other programs read it: extend, never rename."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+from annotated_types import MinLen
+
+from ropectl.records.bounds import Length, Share
+from ropectl.records.manifest import EvaluationRecord, Manifest
+
+
+@dataclass(frozen=True)
+class PasskeyCell:
+    """Passkey retrieval at one length and depth.
+
+    Attributes:
+        length: Tokens of prompt and answer together.
+        depth: Relative position of the needle, in [0, 1].
+        needle_position: Index of the needle's first token.
+        prompt_tokens: Tokens before the answer.
+        answer_tokens: Tokens of the answer, all of which must be right.
+        correct: Trials answered exactly.
+        trials: Trials.
+        accuracy: correct / trials.
+        ci_low: Lower end of the Wilson 95 % interval of the accuracy.
+        ci_high: Upper end.
+        answer_logprob: Mean log-probability of the whole answer [nats]; a signal where accuracy has none. None
+            where answers are generated and read.
+        beyond_capacity: Whether the length passes what the method was asked to reach.
+        num_differing: Trials whose text, decoded greedily, says otherwise than the scores; None where scores were
+            not checked that way.
+    """
+
+    length: Length
+    depth: float
+    needle_position: int
+    prompt_tokens: int
+    answer_tokens: int
+    correct: int
+    trials: int
+    accuracy: Share
+    ci_low: float
+    ci_high: float
+    answer_logprob: float | None
+    beyond_capacity: bool = False
+    num_differing: int | None = None
+
+
+@dataclass(frozen=True)
+class PasskeyLength:
+    """Passkey retrieval at one length, over all depths.
+
+    Attributes:
+        length: Tokens of prompt and answer together.
+        correct: Trials answered exactly.
+        trials: Trials.
+        accuracy: correct / trials.
+        ci_low: Lower end of the Wilson 95 % interval.
+        ci_high: Upper end.
+        answer_logprob: Mean log-probability of the whole answer [nats]; None where answers are generated and read.
+        depths: The cells behind it.
+        beyond_capacity: Whether the length passes what the method was asked to reach.
+        num_differing: Trials whose greedy text says otherwise than the scores; None where that was not checked.
+    """
+
+    length: Length
+    correct: int
+    trials: int
+    accuracy: Share
+    ci_low: float
+    ci_high: float
+    answer_logprob: float | None
+    depths: list[PasskeyCell]
+    beyond_capacity: bool = False
+    num_differing: int | None = None
+
+
+@dataclass(frozen=True)
+class UsesReach:
+    """How far a method goes in the sense that retrieval measures.
+
+    Attributes:
+        uses: As :attr:`Reach.uses` of a comparison [tokens].
+    """
+
+    uses: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PasskeyManifest(Manifest):
+    """What is needed to measure passkey retrieval again.
+
+    Attributes:
+        prompts_sha256: Hash of all prompts and answers: equal hashes mean the same trials.
+        tokens_computed: Tokens that went through the model; what prompts share went through once.
+        prompt_tokens: Tokens of all prompts.
+    """
+
+    prompts_sha256: str | None = None
+    tokens_computed: int | None = None
+    prompt_tokens: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PasskeyRecord(EvaluationRecord):
+    """Passkey retrieval over lengths and needle positions of one model under one method.
+
+    Attributes:
+        grid: Where needles stand: at the same ``depth`` or the same ``position`` in every length.
+        prompt_format: ``raw`` text, or ``chat`` in the model's template.
+        answers: Whether answers are known as ``tokens``, or generated and read as ``text``.
+        lengths: One entry a length.
+        cells: One entry a length and needle position: those of ``lengths``, in one list.
+        chance: Probability of guessing the answer.
+        k_max: Length up to which an accuracy is reached at every length, by accuracy [tokens]; 0 for none.
+        reach: How far the method goes.
+        verdict: What the numbers come to, in a sentence.
+        num_differing: Trials whose greedy text says otherwise than the scores; None where that was not checked.
+        prompt_example: One of the prompts, shortened.
+        manifest: What is needed to measure it again.
+    """
+
+    kind: ClassVar[str] = "passkey"
+    written_by: ClassVar[str] = "eval-passkey"
+    known_by: ClassVar[frozenset[str]] = frozenset({"cells", "grid"})
+
+    grid: str = "depth"
+    prompt_format: str = "raw"
+    answers: str = "tokens"
+    lengths: Annotated[list[PasskeyLength], MinLen(1)]
+    cells: list[PasskeyCell] = field(default_factory=list)
+    chance: float | None = None
+    k_max: dict[str, int] = field(default_factory=dict)
+    reach: UsesReach = field(default_factory=UsesReach)
+    verdict: str = ""
+    num_differing: int | None = None
+    prompt_example: str | None = None
+    manifest: PasskeyManifest = field(default_factory=PasskeyManifest)
