@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import tempfile
@@ -26,6 +27,12 @@ from ropectl.rope.geometry import RopeGeometry
 #: TINY's trained length; long enough for a passkey prompt.
 TRAINED = 128
 VOCABULARY = 1024
+
+
+def pytest_collection_finish() -> None:
+    """Spares every garbage collection to come the libraries and the tests themselves: a training collects at its end."""
+    gc.collect()
+    gc.freeze()
 
 
 def tiny_config(**changes: Any) -> LlamaConfig:
