@@ -11,7 +11,7 @@ import ropectl
 from ropectl.builtin import TINY_MODEL_DIR
 
 #: What is imported late, by the few commands that need it.
-LATE = ("datasets", "peft", "torch.distributed.checkpoint", "torch.distributed.fsdp", "ropectl.train.engine")
+LATE = ("datasets", "peft", "torch.distributed.checkpoint", "torch.distributed.fsdp", "ropectl.train.engine.engine")
 
 for name in LATE:
     importlib.import_module(name)

@@ -21,13 +21,13 @@ from ropectl.records import TrainingSummary
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod, short_spec
 from ropectl.train.api import checked_folder, finetune
+from ropectl.train.checks.validation import make_validation
 from ropectl.train.data.prepare import make_data
 from ropectl.train.export import check_base
-from ropectl.train.outcome import finished_record, result_id
-from ropectl.train.run_folder import TrainingFolder
+from ropectl.train.run_state.outcome import finished_record, result_id
+from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.task import Task
-from ropectl.train.validation import make_validation
 
 TUNED_FOLDER, MODEL_FOLDER = "tuned", "model"
 

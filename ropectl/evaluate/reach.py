@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ropectl.evaluate.statistics import bootstrap_upper
 from ropectl.records import MIN_TRIALS, NO_CHANGE, MethodRow, PasskeyLength, PerplexityPoint, Pick
@@ -67,15 +67,20 @@ def short_delta(
     points: Sequence[PerplexityPoint], baseline: Sequence[PerplexityPoint], trained_length: int
 ) -> float | None:
     """Returns the worst relative perplexity change against the baseline at lengths up to the trained one."""
-    theirs = {point.context_length: point.perplexity for point in baseline}
-    changes = [
-        point.perplexity / reference - 1
-        for point in points
-        if point.context_length <= trained_length
-        and point.perplexity is not None
-        and (reference := theirs.get(point.context_length)) is not None
-    ]
-    return max(changes, default=None)
+    ours, theirs = (
+        {
+            p.context_length: p.perplexity
+            for p in some
+            if p.perplexity is not None and p.context_length <= trained_length
+        }
+        for some in (points, baseline)
+    )
+    return largest_rise(ours, theirs)
+
+
+def largest_rise(perplexity: Mapping[int, float], before: Mapping[int, float]) -> float | None:
+    """Returns the largest relative rise of perplexity over what it was before, of the lengths that both have."""
+    return max((perplexity[length] / before[length] - 1 for length in perplexity if length in before), default=None)
 
 
 def pick_method(rows: Sequence[MethodRow]) -> Pick | None:

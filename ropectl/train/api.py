@@ -14,8 +14,8 @@ from ropectl.data.tokens import bos_token
 from ropectl.errors import ConfigError
 from ropectl.hf.model.loading import LoadOptions, load_tokenizer
 from ropectl.reporter import Reporter
-from ropectl.train.outcome import Finetuned
-from ropectl.train.run_folder import TrainingFolder
+from ropectl.train.run_state.outcome import Finetuned
+from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.task import Task
 
@@ -39,7 +39,7 @@ def finetune(settings: FinetuneSettings, reporter: Reporter | None = None) -> Fi
     folder = checked_folder(task)
     for note in task.plan.notes:
         reporter.note(note)
-    from ropectl.train.engine import make_accelerator
+    from ropectl.train.engine.accelerator import make_accelerator
     from ropectl.train.run import run
 
     accelerator = make_accelerator(settings, folder.path if folder else None)

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ropectl.train.data.samples import TrainingData
-from ropectl.train.engine import Engine
-from ropectl.train.outcome import result_id
-from ropectl.train.progress import Progress
-from ropectl.train.run_folder import TrainingFolder, read_metrics
+from ropectl.train.engine.engine import Engine
+from ropectl.train.run_state.metrics_file import read_metrics
+from ropectl.train.run_state.outcome import result_id
+from ropectl.train.run_state.progress import RunProgress
+from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.strategies.strategy import trained_parameters
 from ropectl.train.task import Task
 
@@ -23,7 +24,7 @@ def describe_trained(model: Any) -> str:
     return f"{text}; beside LoRA matrices: {', '.join(whole)}." if whole else f"{text}."
 
 
-def describe_rope(task: Task) -> str:
+def describe_tables(task: Task) -> str:
     """Returns the rotary tables that are in force, in one line for logs."""
     geometry, method = task.plan.geometry, task.plan.method
     frequencies = method.frequencies(geometry, task.frozen_at)
@@ -39,7 +40,7 @@ def training_record(
     task: Task,
     data: TrainingData,
     engine: Engine,
-    progress: Progress,
+    progress: RunProgress,
     identity: Mapping[str, Any],
     folder: TrainingFolder,
 ) -> dict[str, Any]:

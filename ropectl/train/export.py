@@ -21,7 +21,7 @@ from ropectl.errors import ConfigError, TrainingError
 from ropectl.hf.config.source import ModelSource
 from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.reporter import Reporter
-from ropectl.train.engine import load_weights
+from ropectl.train.engine.engine import load_weights
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies.strategy import Strategy
 

@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.errors import MeasurementError, TrainingError
+from ropectl.evaluate.reach import largest_rise
 from ropectl.reporter import Reporter
-from ropectl.train.batches import Batch, Batches, num_targets
-from ropectl.train.engine import Engine
-from ropectl.train.progress import Progress
-from ropectl.train.run_folder import MetricsFile, TrainingFolder
+from ropectl.train.checks.validation import Validation, score
+from ropectl.train.context_parallel.sharing import Sharing
+from ropectl.train.data.batches import Batch, Batches, num_targets
+from ropectl.train.engine.engine import Engine
+from ropectl.train.run_state.metrics_file import MetricsFile
+from ropectl.train.run_state.progress import RunProgress
+from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.schedule import learning_rate
 from ropectl.train.settings import FinetuneSettings
-from ropectl.train.sharing import Sharing
 from ropectl.train.stop import StopSignal
-from ropectl.train.validation import Validation, score, short_delta
 
 _DIVERGED = "Training has diverged. The saved states before it are whole."
 _LEVERS = "Lower the learning rate (--learning-rate), lengthen the warm-up, or use --precision bf16 or fp32."
@@ -46,7 +48,7 @@ class Loop:
     folder: TrainingFolder
     validation: Validation | None
     reporter: Reporter
-    progress: Progress
+    progress: RunProgress
     sharing: Sharing
     keep_best: Callable[[int], None]
 
@@ -150,7 +152,7 @@ class Loop:
         is_best = self._compare(self.engine.of_main(*score(measured)))
         record = {
             "step": progress.step,
-            "validation": {**measured, "short_delta": short_delta(measured["perplexity"], progress.unscaled)},
+            "validation": {**measured, "short_delta": largest_rise(measured["perplexity"], progress.unscaled)},
             "best": is_best,
         }
         self._log(record)
@@ -171,7 +173,7 @@ class Loop:
 
     def _save(self) -> None:
         accelerator = self.engine.accelerator
-        values = {name: getattr(self.progress, name) for name in Progress.__dataclass_fields__}
+        values = {name: getattr(self.progress, name) for name in RunProgress.__dataclass_fields__}
         self.folder.save(
             self.progress.step, values, self.settings.keep, self.engine.save,
             is_main=accelerator.is_main_process, barrier=accelerator.wait_for_everyone,

@@ -55,8 +55,9 @@ def run_ropectl(model: Any, tokens: Any, chunk: int | None) -> tuple[list[float]
     import torch
 
     from ropectl.train.data.samples import IGNORE
-    from ropectl.train.engine import Engine, make_accelerator
-    from ropectl.train.loss import CausalLoss
+    from ropectl.train.engine.accelerator import make_accelerator
+    from ropectl.train.engine.engine import Engine
+    from ropectl.train.engine.loss import CausalLoss
     from ropectl.train.settings import FinetuneSettings
 
     settings = FinetuneSettings(device="cpu", precision="fp32", learning_rate=RATE, beta2=0.999, clip=1.0)

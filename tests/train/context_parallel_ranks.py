@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 import ropectl
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.train import context_attention
-from ropectl.train.context_parallel import ContextParallel
+from ropectl.train.context_parallel import attention
+from ropectl.train.context_parallel.group import ContextParallel
 from tests.conftest import VOCABULARY, make_model
 from tests.tolerances import SHARED_SEQUENCE, SHARED_SEQUENCE_BFLOAT16
 
@@ -129,13 +129,13 @@ def compare_half_precision(parallel: ContextParallel) -> None:
     batch = make_batch(65, 300)
     expected = of_one_process(make_model(num_key_value_heads=2).train(), batch)
     model = make_model(num_key_value_heads=2).train()
-    attend, seen = context_attention._lower_right, set()
+    attend, seen = attention._lower_right, set()
 
     def recording(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> Tensor:
         seen.update((query.dtype, key.dtype, value.dtype))
         return attend(query, key, value, *rest)
 
-    with torch.autocast("cpu", torch.bfloat16), mock.patch.object(context_attention, "_lower_right", recording):
+    with torch.autocast("cpu", torch.bfloat16), mock.patch.object(attention, "_lower_right", recording):
         assert_same(of_group(parallel, model, batch), expected, "autocast", SHARED_SEQUENCE_BFLOAT16)
     assert seen == {torch.bfloat16}
     half = make_model(num_key_value_heads=2).bfloat16().train()

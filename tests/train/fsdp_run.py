@@ -26,9 +26,8 @@ from accelerate.state import DistributedType, PartialState
 
 from ropectl.errors import ConfigError
 from ropectl.reporter import Reporter
-from ropectl.train import run as train_run
 from ropectl.train.api import finetune
-from ropectl.train.engine import Engine
+from ropectl.train.engine.engine import Engine
 from ropectl.train.loop import Loop
 from ropectl.train.settings import FinetuneSettings
 
@@ -70,7 +69,7 @@ def look_inside() -> list[torch.Tensor]:
         return result
 
     Engine.prepare = classmethod(checked_prepare)
-    train_run.Loop.run = checked_loop
+    Loop.run = checked_loop
     return checked
 
 

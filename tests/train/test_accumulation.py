@@ -10,10 +10,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ropectl.train.batches import Batches, num_targets
+from ropectl.train.data.batches import Batches, num_targets
 from ropectl.train.data.samples import IGNORE, TrainingSample
-from ropectl.train.engine import Engine, make_accelerator
-from ropectl.train.loss import CausalLoss
+from ropectl.train.engine.accelerator import make_accelerator
+from ropectl.train.engine.engine import Engine
+from ropectl.train.engine.loss import CausalLoss
 from ropectl.train.settings import FinetuneSettings
 from tests.conftest import make_model
 from tests.train.runs import small_settings

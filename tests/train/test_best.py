@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 
-from ropectl.train.best import BestWeights
-from ropectl.train.run_folder import TrainingFolder
+from ropectl.train.run_state.best_weights import BestWeights
+from ropectl.train.run_state.run_folder import TrainingFolder
 
 
 def save(folder: TrainingFolder, step: int, best_step: int | None) -> None:

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, MistralConfig, Qwen2Config
 
 import ropectl
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.train.context_parallel import ContextParallel
+from ropectl.train.context_parallel.group import ContextParallel
 from tests.conftest import make_model
 from tests.distributed import run_ranks
 
@@ -131,7 +131,7 @@ def test_refused_before_any_forward(make: Callable[[], Any], reason: str) -> Non
 
 
 def test_a_window_that_no_config_names_is_refused_in_the_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ropectl.train.context_parallel.check_config", lambda section: None)
+    monkeypatch.setattr("ropectl.train.context_parallel.group.check_config", lambda section: None)
     model = family(MistralConfig, sliding_window=8)
     ids = torch.ones(1, 4, dtype=torch.long)
     part = member(0, 2).shard({"input_ids": ids, "targets": ids})

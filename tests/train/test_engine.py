@@ -12,12 +12,13 @@ from accelerate import FullyShardedDataParallelPlugin
 from accelerate.state import AcceleratorState, DistributedType, PartialState
 
 from ropectl.errors import ConfigError
-from ropectl.train.engine import Engine, _keep_loss_exact, make_accelerator
-from ropectl.train.first_loss import _attention_of_any_device
-from ropectl.train.optimizer import begin, make_optimizer
-from ropectl.train.run_folder import TrainingFolder
+from ropectl.train.checks.first_loss import _attention_of_any_device
+from ropectl.train.context_parallel.sharing import check_shared
+from ropectl.train.engine.accelerator import make_accelerator
+from ropectl.train.engine.engine import Engine, _keep_loss_exact
+from ropectl.train.engine.optimizer import begin, make_optimizer
+from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings
-from ropectl.train.sharing import check_shared
 from tests.conftest import make_model
 
 IDS = torch.arange(3, 43).unsqueeze(0)

@@ -21,8 +21,9 @@ from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.shape import Shape
 from ropectl.hf.model import free_memory
 from ropectl.hf.model.skeleton import cut
-from ropectl.train import run as run_module
+from ropectl.train import trainer
 from ropectl.train.api import finetune
+from ropectl.train.engine.loss import CausalLoss
 from ropectl.train.estimate import calibration, dry_run
 from ropectl.train.estimate.cost import Arithmetic, Timing, micro_batch_seconds, seconds_per_step
 from ropectl.train.estimate.memory import (
@@ -35,7 +36,6 @@ from ropectl.train.estimate.memory import (
 )
 from ropectl.train.estimate.request import with_lora
 from ropectl.train.estimate.skeleton import build, count_weights, held_dtype
-from ropectl.train.loss import CausalLoss
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies import make_strategy
 from tests.conftest import tiny_config
@@ -416,7 +416,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def no_weights(*arguments: Any) -> None:
         raise AssertionError("weights were loaded")
 
-    monkeypatch.setattr(run_module, "load_model", no_weights)
+    monkeypatch.setattr(trainer, "load_model", no_weights)
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
 

@@ -12,13 +12,12 @@ import torch
 
 from ropectl.hf.model.rotary import rotary_module
 from ropectl.reporter import Reporter
-from ropectl.train import run as run_module
 from ropectl.train.api import finetune
+from ropectl.train.checks.first_loss import FirstLoss
+from ropectl.train.context_parallel.sharing import Sharing
 from ropectl.train.data.samples import IGNORE, TrainingSample
-from ropectl.train.engine import Engine
-from ropectl.train.first_loss import FirstLoss
-from ropectl.train.loss import CausalLoss
-from ropectl.train.sharing import Sharing
+from ropectl.train.engine.engine import Engine
+from ropectl.train.engine.loss import CausalLoss
 from tests.conftest import make_model
 from tests.train.runs import small_settings
 
@@ -57,7 +56,7 @@ def test_the_tables_in_force_are_said_and_checked(
         module.inv_freq = module.inv_freq.to(torch.bfloat16)
         return engine
 
-    monkeypatch.setattr(run_module.Engine, "prepare", classmethod(spoiling))
+    monkeypatch.setattr(Engine, "prepare", classmethod(spoiling))
     from ropectl.errors import PatchError
 
     with pytest.raises(PatchError, match="not float32"):

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ropectl.train.data.samples import IGNORE
-from ropectl.train.loss import CausalLoss
+from ropectl.train.engine.loss import CausalLoss
 from tests.conftest import VOCABULARY, make_model
 from tests.hf.tiny_families import VOCABULARY as FAMILY_VOCABULARY
 from tests.hf.tiny_families import tiny_model

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ropectl.hf.model.out_of_memory import is_out_of_memory
-from ropectl.train.run_folder import TrainingFolder
+from ropectl.train.run_state.run_folder import TrainingFolder
 from tests.processes import run_python
 
 #: Trains with room to spare, then goes on with as little address space as stands after the imports.

@@ -14,8 +14,8 @@ import torch
 
 from ropectl.reporter import Reporter
 from ropectl.train.api import finetune
-from ropectl.train.best import BestWeights
-from ropectl.train.run_folder import TrainingFolder
+from ropectl.train.run_state.best_weights import BestWeights
+from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings
 from tests.processes import Running
 from tests.train.runs import arguments, losses, small_settings, weights, write_text

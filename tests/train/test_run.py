@@ -19,7 +19,7 @@ from ropectl.hf.config.source import read_config
 from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.reporter import Reporter
 from ropectl.train.api import finetune
-from ropectl.train.engine import Engine
+from ropectl.train.engine.engine import Engine
 from tests.train.runs import losses, small_settings, weights, write_text
 
 pytestmark = pytest.mark.usefixtures("one_thread")

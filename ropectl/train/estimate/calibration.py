@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from ropectl.train.activation_checkpointing import checkpoint_activations
-from ropectl.train.batches import Batch
+from ropectl.train.data.batches import Batch
+from ropectl.train.engine.activation_checkpointing import checkpoint_activations
+from ropectl.train.engine.loss import CausalLoss
 from ropectl.train.estimate.cost import Timing
-from ropectl.train.loss import CausalLoss
 
 #: Where lengths begin [tokens], and how long a pass has to take before they are long enough [s].
 FIRST_LENGTH, LONG_ENOUGH = 128, 0.5

@@ -81,12 +81,6 @@ class Validation:
         return {point.context_length: point.perplexity for point in points if point.perplexity is not None}
 
 
-def short_delta(perplexity: dict[int, float], unscaled: dict[int, float]) -> float | None:
-    """Returns the largest relative rise of perplexity over the unscaled model's, up to the trained length."""
-    changes = [perplexity[length] / before - 1 for length, before in unscaled.items() if length in perplexity]
-    return max(changes, default=None)
-
-
 def score(measured: dict[str, Any]) -> list[float]:
     """Returns what decides which state is best, larger being better.
 

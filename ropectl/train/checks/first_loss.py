@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from ropectl.train.batches import Batch, num_targets
+from ropectl.train.context_parallel.sharing import Sharing
+from ropectl.train.data.batches import Batch, num_targets
 from ropectl.train.data.collate import collate
 from ropectl.train.data.samples import TrainingData
-from ropectl.train.engine import Engine
-from ropectl.train.loss import CausalLoss
-from ropectl.train.sharing import Sharing
+from ropectl.train.engine.engine import Engine
+from ropectl.train.engine.loss import CausalLoss
 
 #: Largest relative difference that is not told.
 TOLERANCE = 1e-2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ropectl.train.run_folder import TrainingFolder
+from ropectl.train.run_state.run_folder import TrainingFolder
 
 
 class BestWeights:

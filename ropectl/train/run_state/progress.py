@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass
-class Progress:
+class RunProgress:
     """What a saved state has to hold beside weights, optimizer and random states.
 
     Attributes:
@@ -32,11 +32,16 @@ class Progress:
     since_best: int = 0
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Progress:
+    def from_json(cls, values: Mapping[str, Any]) -> RunProgress:
         """Returns the progress that a state holds."""
         known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
         known["unscaled"] = {int(length): value for length, value in known.get("unscaled", {}).items()}
         return cls(**known)
+
+    @property
+    def is_at_best(self) -> bool:
+        """Whether the present weights are those to write: no validation chose others."""
+        return self.best_step in (None, self.step)
 
     def forget_best(self) -> None:
         """Forgets the best validation, whose weights are lost."""

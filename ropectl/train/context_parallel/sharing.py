@@ -10,12 +10,12 @@ import torch
 
 from ropectl.errors import ConfigError
 from ropectl.hf.config.dialects import text_section
-from ropectl.train.batches import Batch
-from ropectl.train.run_folder import TrainingFolder
+from ropectl.train.data.batches import Batch
+from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.task import Task
 
 if TYPE_CHECKING:
-    from ropectl.train.context_parallel import ContextParallel
+    from ropectl.train.context_parallel.group import ContextParallel
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Sharing:
                 "A sequence that several processes share cannot hold documents that are kept apart.",
                 "Use --packing concat or none, or no --cp-size.",
             )
-        from ropectl.train.context_parallel import ContextParallel, check_config
+        from ropectl.train.context_parallel.group import ContextParallel, check_config
 
         check_config({**text_section(task.source.config), "rope_parameters": None})  # the tables are this run's own
         group = ContextParallel.of(settings.cp_size)

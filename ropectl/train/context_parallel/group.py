@@ -34,7 +34,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.layers import layer_blocks, window_width
 from ropectl.hf.model.rotary import text_config_values
-from ropectl.train.context_attention import TRAIN_WITHOUT, no_mask, shared_attention
+from ropectl.train.context_parallel.attention import TRAIN_WITHOUT, no_mask, shared_attention
 
 #: The name of the attention implementation, before the size of the group.
 NAME = "ropectl_context_parallel"

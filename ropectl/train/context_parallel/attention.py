@@ -1,6 +1,6 @@
 """Causal attention of a part of a sequence to all of it, across the ranks that share the sequence.
 
-Functions for transformers' interfaces of attention and masks; :mod:`ropectl.train.context_parallel` registers them.
+Functions for transformers' interfaces of attention and masks; :mod:`ropectl.train.context_parallel.group` registers them.
 Each of the R ranks holds two of 2R chunks: the one with its own number and the one as far from the end.
 
 Shapes: B batch, T tokens, R ranks of the group, t = T/R local tokens, H heads, K key-value heads, D head_dim.

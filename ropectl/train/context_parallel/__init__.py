@@ -1,0 +1,1 @@
+"""Sequences that several ranks share, for activations that do not fit one device."""
