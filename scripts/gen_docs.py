@@ -83,6 +83,15 @@ def methods_table() -> str:
     return "\n".join(lines)
 
 
+def chinese_methods_table() -> str:
+    """Returns the methods for README.zh-CN.md: the rows that it has, and new methods in English until somebody translates them."""
+    _, _, after = CHINESE_README.read_text().partition(METHODS[0])
+    rows = after.partition(METHODS[1])[0].strip().splitlines()
+    translated = {row.split("`")[1]: row for row in rows[2:]}
+    english = methods_table().splitlines()[2:]
+    return "\n".join([*rows[:2], *(translated.get(row.split("`")[1], row) for row in english)])
+
+
 def tasks_table() -> str:
     """Returns the retrieval tasks as a Markdown table."""
     lines = ["| Task | What it is | A good score shows | Metric | Parameters | Source |", "|---|---|---|---|---|---|"]
@@ -164,6 +173,7 @@ def draw_figures() -> None:
 #: What is generated inside written pages: file, marks, content.
 PARTS: tuple[tuple[Path, tuple[str, str], Callable[[], str]], ...] = (
     (README, METHODS, methods_table),
+    (CHINESE_README, METHODS, chinese_methods_table),
     *(
         (page, output_marks(name), partial(printed, name))
         for page in (README, CHINESE_README)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+from typing import Any, get_args, get_origin
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ropectl.errors import MethodError
 from ropectl.rope.catalog import describe_method
@@ -15,19 +13,18 @@ from ropectl.rope.frequencies import trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import all_methods, parse_method
-from tests.tolerances import EXACT
 
 GEOMETRY = RopeGeometry(rotary_dim=16, rope_theta=10_000.0, original_max_position_embeddings=512)
 NAMES = list(all_methods())
 
 
 def example(name: str, factor: float, geometry: RopeGeometry = GEOMETRY) -> ScalingMethod:
-    """The method at an extension factor, with lists where it needs them."""
+    """The method at an extension factor, with lists of divisors where it needs them."""
     kind = all_methods()[name]
     parameters = kind.fill_factor({}, factor, geometry)
-    if "long_factor" in kind.model_fields:
+    for missing in kind.missing(parameters):
         pairs = geometry.num_pairs
-        parameters["long_factor"] = [1 + (factor - 1) * i / max(1, pairs - 1) for i in range(pairs)]
+        parameters[missing] = [1 + (factor - 1) * i / max(1, pairs - 1) for i in range(pairs)]
     return kind.create(parameters)
 
 
@@ -66,75 +63,73 @@ def test_frequencies_are_finite_positive_and_ordered(name: str, seq_len: int | N
     assert math.isfinite(actual.attention_factor) and actual.attention_factor > 0
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "pi"])
-def test_leaves_the_fastest_pair_alone(name: str) -> None:
-    """Only linear interpolation slows every pair."""
-    for seq_len in (None, 100, 4096):
-        assert example(name, 4.0).frequencies(GEOMETRY, seq_len).inv_freq[0] == 1.0
-
-
-def test_linear_interpolation_slows_every_pair() -> None:
-    actual = example("pi", 4.0).frequencies(GEOMETRY).inv_freq
-    assert actual == pytest.approx([value / 4 for value in trained_inv_freq(GEOMETRY)], rel=EXACT)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_length_matters_exactly_where_it_is_declared(name: str) -> None:
     method = example(name, 4.0)
-    if name == "longrope":
-        method = parse_method(f"{method},short_factor={':'.join(['1'] * GEOMETRY.num_pairs)}")
     tables = {method.frequencies(GEOMETRY, seq_len) for seq_len in (256, 512, 1024, 2048)}
     assert (len(tables) > 1) == method.depends_on_seq_len
 
 
-@pytest.mark.parametrize("name", ["dynamic-ntk", "dynamic-yarn"])
-def test_dynamic_methods_are_the_trained_model_up_to_its_length(name: str) -> None:
-    method = example(name, 4.0)
-    for seq_len in (1, 511, 512):
-        assert method.frequencies(GEOMETRY, seq_len) == example("none", 1.0).frequencies(GEOMETRY)
+NUMBERS = (float, int)
+Parameter = tuple[str, str]
 
 
-@settings(max_examples=200, deadline=None)
-@given(
-    name=st.sampled_from(["pi", "ntk", "ntk-by-parts", "yarn", "llama3"]),
-    half=st.integers(2, 128),
-    theta=st.floats(100.0, 1e8),
-    length=st.integers(64, 1_000_000),
-    factor=st.floats(1.0, 128.0),
-)
-def test_every_pair_lies_between_trained_and_interpolated(
-    name: str, half: int, theta: float, length: int, factor: float
-) -> None:
-    """Mixes are means of frequencies; the divisor never decreases towards slower pairs."""
-    geometry = RopeGeometry(2 * half, theta, length)
-    actual = example(name, factor, geometry).frequencies(geometry).inv_freq
-    trained = trained_inv_freq(geometry)
-    divisors = [t / a for t, a in zip(trained, actual, strict=True)]
-    assert all(1 - 1e-9 <= divisor <= factor * (1 + 1e-9) for divisor in divisors)
-    assert all(left <= right * (1 + 1e-9) for left, right in itertools.pairwise(divisors))
+def parameters_of(*types: Any) -> list[Parameter]:
+    """The parameters of all methods that are of one of these types, or of it or None."""
 
+    def choices(annotation: Any) -> set[Any]:
+        return {annotation} if get_origin(annotation) is tuple else {annotation, *get_args(annotation)}
 
-def numeric_parameters() -> list[tuple[str, str]]:
-    """Every parameter of every method that is a number or a list of numbers."""
-    kinds = all_methods().items()
     return [
         (name, field)
-        for name, kind in kinds
+        for name, kind in all_methods().items()
         for field, info in kind.model_fields.items()
-        if info.annotation is not bool
+        if choices(info.annotation) & set(types)
     ]
 
 
-@pytest.mark.parametrize(("name", "parameter"), numeric_parameters(), ids="-".join)
-@pytest.mark.parametrize("value", ["-2", "0", "nan", "inf", "x"])
-def test_impossible_numbers_are_refused_by_name(name: str, parameter: str, value: str) -> None:
-    """Naming the parameter and what is wrong with it."""
-    kind = all_methods()[name]
+def just_outside(parameter: Parameter) -> list[str]:
+    """Values that the bounds of a parameter's field exclude."""
+    name, field = parameter
+    values: list[float] = []
+    for bound in all_methods()[name].model_fields[field].metadata:
+        values += [getattr(bound, limit) for limit in ("gt", "lt") if hasattr(bound, limit)]
+        values += [bound.ge - 1] if hasattr(bound, "ge") else []
+        values += [bound.le * 2] if hasattr(bound, "le") else []
+    return [f"{value:g}" for value in values]
+
+
+def refused(parameter: Parameter, given: Any, value: str) -> None:
+    """Refused by name, with the value and in words."""
+    name, field = parameter
     needed = example(name, 4.0).model_dump(exclude_none=True)
-    wrong = [value] * GEOMETRY.num_pairs if parameter.endswith(("long_factor", "short_factor")) else value
     with pytest.raises(MethodError) as caught:
-        kind.create({**needed, parameter: wrong})
-    assert parameter in caught.value.message and value in caught.value.message
+        all_methods()[name].create({**needed, field: given})
+    assert field in caught.value.message and value in caught.value.message
+
+
+@pytest.mark.parametrize("parameter", parameters_of(*NUMBERS), ids=":".join)
+def test_every_number_has_a_lowest_value(parameter: Parameter) -> None:
+    """``Field(gt=...)`` or ``Field(ge=...)``, which help, completion and errors tell."""
+    name, field = parameter
+    bounds = all_methods()[name].model_fields[field].metadata
+    assert any(hasattr(bound, "gt") or hasattr(bound, "ge") for bound in bounds)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [(parameter, value) for parameter in parameters_of(*NUMBERS) for value in just_outside(parameter)],
+    ids=lambda part: part if isinstance(part, str) else ":".join(part),
+)
+def test_numbers_outside_their_bounds_are_refused(parameter: Parameter, value: str) -> None:
+    refused(parameter, value, value)
+
+
+@pytest.mark.parametrize("parameter", parameters_of(*NUMBERS, tuple[float, ...]), ids=":".join)
+@pytest.mark.parametrize("value", ["nan", "inf", "x"])
+def test_what_is_not_a_number_is_refused(parameter: Parameter, value: str) -> None:
+    is_list = parameter in parameters_of(tuple[float, ...])
+    refused(parameter, [value] * GEOMETRY.num_pairs if is_list else value, value)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "factor" in all_methods()[name].model_fields])

@@ -58,7 +58,7 @@ def test_shift_orders_methods_as_their_measured_price_does() -> None:
     assert sorted(prices, key=prices.__getitem__) == sorted(shifts, key=shifts.__getitem__)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "longrope"])
+@pytest.mark.parametrize("name", [name for name, kind in all_methods().items() if divisor_profile(kind)])
 def test_profile_is_the_formula(name: str) -> None:
     """Each shown divisor against the method's own frequencies; wavelength and turns in closed form."""
     kind = all_methods()[name]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ropectl.errors import ConfigError, MethodError
 from ropectl.rope.frequencies import correction_dim, critical_dimension, reach, reach_tokens, trained_inv_freq
@@ -13,13 +16,18 @@ from ropectl.rope.methods.abf import critical_base
 from ropectl.rope.methods.ntk import ntk_base
 from ropectl.rope.methods.yarn import correction_range
 from ropectl.rope.notes import method_notes
-from ropectl.rope.registry import parse_method
+from ropectl.rope.registry import all_methods, parse_method
+from tests.rope.test_contract import example
 from tests.tolerances import EXACT
 
 LLAMA1 = RopeGeometry(128, 10_000.0, 2048)
 LLAMA2 = RopeGeometry(128, 10_000.0, 4096)
 LLAMA3 = RopeGeometry(128, 500_000.0, 8192)
 LONG = RopeGeometry(128, 10_000.0, 131_072)
+SMALL = RopeGeometry(16, 10_000.0, 512)
+
+#: The methods that the tests of this file know.
+OURS = ["none", "abf", "dynamic-ntk", "dynamic-yarn", "llama3", "longrope", "ntk", "ntk-by-parts", "pi", "yarn"]
 
 
 @pytest.mark.parametrize(("factor", "base"), [(4, 40_889.942), (8, 82_684.623)])
@@ -221,3 +229,53 @@ def test_a_factor_leaves_dynamic_methods_alone() -> None:
 def test_impossible_geometries_are_refused(numbers: tuple[int, float, int], word: str) -> None:
     with pytest.raises(ConfigError, match=word):
         RopeGeometry(*numbers)
+
+
+@pytest.mark.parametrize("name", [name for name in OURS if name != "pi"])
+def test_leaves_the_fastest_pair_alone(name: str) -> None:
+    for seq_len in (None, 100, 4096):
+        assert example(name, 4.0).frequencies(SMALL, seq_len).inv_freq[0] == 1.0
+
+
+def test_linear_interpolation_slows_every_pair() -> None:
+    actual = parse_method("pi:factor=4").frequencies(SMALL).inv_freq
+    assert actual == pytest.approx([value / 4 for value in trained_inv_freq(SMALL)], rel=EXACT)
+
+
+@pytest.mark.parametrize("name", ["dynamic-ntk", "dynamic-yarn"])
+def test_dynamic_methods_are_the_trained_model_up_to_its_length(name: str) -> None:
+    method = example(name, 4.0)
+    for seq_len in (1, 511, 512):
+        assert method.frequencies(SMALL, seq_len) == parse_method("none").frequencies(SMALL)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    name=st.sampled_from(["pi", "ntk", "ntk-by-parts", "yarn", "llama3"]),
+    half=st.integers(2, 128),
+    theta=st.floats(100.0, 1e8),
+    length=st.integers(64, 1_000_000),
+    factor=st.floats(1.0, 128.0),
+)
+def test_every_pair_lies_between_trained_and_interpolated(
+    name: str, half: int, theta: float, length: int, factor: float
+) -> None:
+    """Mixes are means of frequencies; the divisor never decreases towards slower pairs."""
+    geometry = RopeGeometry(2 * half, theta, length)
+    actual = example(name, factor, geometry).frequencies(geometry).inv_freq
+    trained = trained_inv_freq(geometry)
+    divisors = [t / a for t, a in zip(trained, actual, strict=True)]
+    assert all(1 - 1e-9 <= divisor <= factor * (1 + 1e-9) for divisor in divisors)
+    assert all(left <= right * (1 + 1e-9) for left, right in itertools.pairwise(divisors))
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_no_number_can_be_zero_or_less(name: str) -> None:
+    """Whatever bounds their fields declare: each divides, or counts turns or tokens."""
+    kind = all_methods()[name]
+    needed = example(name, 4.0, SMALL).model_dump(exclude_none=True)
+    for parameter in [field for field, info in kind.model_fields.items() if info.annotation is not bool]:
+        for value in ("0", "-2"):
+            given = [value] * SMALL.num_pairs if parameter in ("long_factor", "short_factor") else value
+            with pytest.raises(MethodError, match=f"{parameter}.*{value}"):
+                kind.create({**needed, parameter: given})
