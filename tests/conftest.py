@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import json
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,10 +25,42 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.rope.geometry import RopeGeometry
+from tests.processes import run_python
 
 #: TINY's trained length; long enough for a passkey prompt.
 TRAINED = 128
 VOCABULARY = 1024
+
+
+#: What Python tells its audit hooks when a process is about to start.
+STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system")
+_started: list[str] = []
+
+
+def _notice(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in STARTS:
+        _started.append(f"{event} {arguments[:2]}")
+
+
+sys.addaudithook(_notice)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """``-m "not process"`` takes the place of ``-m "not slow"``, so it leaves out what is slow too."""
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker("process")
+
+
+@pytest.fixture(autouse=True)
+def _processes_are_marked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test that starts a process and is not marked so: the inner loop would have it."""
+    yield
+    started = list(_started)
+    _started.clear()
+    if started and not request.node.get_closest_marker("process"):
+        pytest.fail(f"It starts a process, so it needs @pytest.mark.process: {started[0]}", pytrace=False)
 
 
 def pytest_collection_finish() -> None:
@@ -145,3 +179,20 @@ def ropectl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def warm_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ropectl runs with this Python to read a checkpoint anew starts warm, with ropectl taken out.
+
+    That a fresh interpreter does the same is for the tests that do without this.
+    """
+    forget = (
+        "import sys; [sys.modules.pop(name) for name in list(sys.modules) if name.partition('.')[0] == 'ropectl']\n"
+    )
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        assert command[:2] == [sys.executable, "-c"]
+        return run_python(["-c", forget + command[2], *command[3:]])
+
+    monkeypatch.setattr(subprocess, "run", run)

@@ -40,6 +40,7 @@ class Running:
     ) -> None:
         self.args = [str(argument) for argument in arguments]
         self._outputs = (log, log) if log else tuple(Path(tempfile.mkstemp(prefix="ropectl-")[1]) for _ in range(2))
+        sys.audit("subprocess.Popen", "python", self.args, str(cwd), env)  # for who looks after processes: conftest.py
         whole = {**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
         self._process = _context().Process(target=_become, args=(self.args, whole, str(cwd), *map(str, self._outputs)))
         self._process.daemon = True  # pytest does not wait for one that a failed test leaves behind

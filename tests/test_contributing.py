@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 RECIPES = dict(re.findall(r"<!-- try: (\S+) -->\n```python\n(.*?)```", TEXT, flags=re.DOTALL))

@@ -25,6 +25,7 @@ PAGES = {path.name: path.read_text() for path in (ROOT / "README.md", *sorted((R
 Run = Callable[..., tuple[int, str, str]]
 
 
+@pytest.mark.process
 def test_methods_table_is_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "scripts" / "gen_docs.py"), "--check"]
     subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
@@ -126,12 +127,14 @@ def test_the_chinese_readme_is_whole() -> None:
     assert len(re.findall(r"[\u4e00-\u9fff]", CHINESE)) > 2000
 
 
+@pytest.mark.process
 def test_the_two_commands_are_scripts() -> None:
     for script in ("quickstart.sh", "test.sh"):
         assert f"bash scripts/{script}" in README
         subprocess.run(["bash", "-n", str(ROOT / "scripts" / script)], check=True)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["methods.md", "cli.md"])
 def test_a_stale_page_is_noticed(name: str, tmp_path: Path) -> None:
     """``--check`` looks at the generated pages too, and says which is old."""
@@ -158,6 +161,7 @@ def test_generated_pages_are_complete() -> None:
         assert set(re.findall(r"\]\(#([\w-]+)\)", text)) <= set(re.findall(r"\n## ([\w-]+)\n", text))
 
 
+@pytest.mark.process
 def test_another_quickstart_is_noticed() -> None:
     """What CI compares the quickstart with is the record that README is rendered from."""
     shown = json.loads((ROOT / "docs" / "records" / "quickstart.json").read_text())

@@ -54,6 +54,7 @@ def test_imports_only_downwards(path: Path) -> None:
             assert layer(tuple(name.split(".")[1:])) <= own, f"{path.name} imports {name}"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "code",
     [

@@ -95,6 +95,7 @@ def test_a_setting_in_a_file(ropectl: Run, tmp_path: Path) -> None:
     assert code == 2 and "Did you mean documents?" in err
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "arguments",
     [case for case, meant in TYPOS if {"--attention", "--device", "--bos", "--dtype"} & set(case)],

@@ -13,6 +13,8 @@ import pytest
 
 from tests.processes import Running, run_python
 
+pytestmark = pytest.mark.process
+
 
 def test_processes_start_warm() -> None:
     """Where ``tests.warm_imports`` fails, all of them would start cold and nobody would be told."""

@@ -16,6 +16,8 @@ from ropectl.evaluate.setup import Setup
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 
+pytestmark = pytest.mark.process
+
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 

@@ -74,6 +74,8 @@ def test_an_adapter_keeps_its_scaling_beside_it(adapter: Path, ropectl: Run, tmp
     assert code == 2 and "does not say the scaling" in err
 
 
+@pytest.mark.process
+@pytest.mark.usefixtures("warm_probe")
 def test_merging_gives_the_weights_that_peft_computes(adapter: Path, checkpoint: Checkpoint, tmp_path: Path) -> None:
     record = patch_checkpoint(
         PatchSettings(model=str(adapter), method="yarn", factor=4, out=tmp_path / "out", verify_logits=True)

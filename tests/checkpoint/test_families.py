@@ -64,6 +64,8 @@ def tiny_multimodal() -> Any:
     return transformers.Qwen2VLForConditionalGeneration(config).eval()
 
 
+@pytest.mark.process
+@pytest.mark.usefixtures("warm_probe")
 @pytest.mark.parametrize("method", ["yarn", "ntk"])
 def test_the_text_part_of_a_multimodal_model(tmp_path: Path, method: str) -> None:
     """Only the text part changes, the layout of its axes stays, in both dialects; loaded by the class it names."""
@@ -103,6 +105,8 @@ def test_one_layer_type_is_scaled_and_the_others_stay(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.process
+@pytest.mark.usefixtures("warm_probe")
 def test_multimodal_files_of_transformers_4(tmp_path: Path) -> None:
     """Their text keys stand at the top level, and call the layout of the axes a type."""
     tiny_multimodal().save_pretrained(tmp_path / "source")

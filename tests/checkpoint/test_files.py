@@ -92,6 +92,8 @@ def test_the_tokenizer_limit_is_raised(checkpoint: Checkpoint, tmp_path: Path, l
     }
 
 
+@pytest.mark.process
+@pytest.mark.usefixtures("warm_probe")
 def test_shards(tmp_path: Path) -> None:
     make_model().save_pretrained(tmp_path / "source", max_shard_size="100KB")
     shards = sorted((tmp_path / "source").glob("*.safetensors"))
@@ -137,6 +139,8 @@ def test_pickles_need_leave(checkpoint: Checkpoint, tmp_path: Path) -> None:
     assert (tmp_path / "two" / "training_args.bin").read_bytes() == b"pickle"
 
 
+@pytest.mark.process
+@pytest.mark.usefixtures("warm_probe")
 def test_only_pickled_weights(checkpoint: Checkpoint, tmp_path: Path) -> None:
     import torch
 
@@ -254,6 +258,7 @@ main()
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_killed_while_copying(checkpoint: Checkpoint, tmp_path: Path, number: signal.Signals) -> None:
     """What stood at the place stays whole; nothing visible is half written; the next run cleans up."""

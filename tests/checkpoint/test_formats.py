@@ -23,6 +23,8 @@ from ropectl.rope.registry import all_methods, parse_method
 from tests.conftest import TRAINED, make_model
 from tests.tolerances import PARITY, UNIVERSAL_LOGITS
 
+pytestmark = pytest.mark.process
+
 FACTOR = 4
 TARGET = FACTOR * TRAINED
 LISTS = "long_factor=" + ":".join(str(1 + i) for i in range(8))
@@ -223,6 +225,8 @@ def test_longrope_switches_after_the_trained_length(tmp_path: Path) -> None:
         assert torch.allclose(model.model.rotary_emb.inv_freq * divisor, base, rtol=PARITY)
 
 
+@pytest.mark.process
+@pytest.mark.usefixtures("warm_probe")
 @pytest.mark.parametrize("is_tied", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tying_survives(tmp_path: Path, is_tied: bool, dtype: str) -> None:

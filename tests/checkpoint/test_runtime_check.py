@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 Checkpoint = Callable[..., Path]
 Run = Callable[..., tuple[int, str, str]]
 

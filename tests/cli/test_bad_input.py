@@ -91,6 +91,7 @@ def test_bad_usage(ropectl: Run, arguments: list[str]) -> None:
     assert code == 2 and out == "" and "Traceback" not in err
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("arguments", [case for case, _ in CASES[:9]], ids=" ".join)
 def test_found_before_torch_is_imported(arguments: list[str]) -> None:
     code = (
@@ -214,6 +215,7 @@ GEMMA3 = {
 }
 
 
+@pytest.mark.process
 def test_libraries_are_not_heard(ropectl: Run, tmp_path: Path) -> None:
     """transformers has opinions on how longrope is written."""
     factors = [1.0] * 48

@@ -163,6 +163,7 @@ def test_bad_requests(ropectl: Run, arguments: list[str], words: list[str]) -> N
     assert code == 2 and out == "" and all(word in err for word in words), err
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("width", ["60", "80", "120"])
 def test_for_people(width: str) -> None:
     """No torch, nothing cut, commands on lines of their own."""

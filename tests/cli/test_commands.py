@@ -16,6 +16,7 @@ COMMANDS = ["compare-methods", "eval-passkey", "eval-perplexity", "inspect", "me
 GEOMETRY = "rotary_dim=128,rope_theta=10000,original_max_position_embeddings=2048"
 
 
+@pytest.mark.process
 def test_help_is_complete_and_imports_no_torch() -> None:
     code = (
         "import sys; sys.argv = ['ropectl', '--help']\nfrom ropectl.cli.app import main\n"
@@ -104,6 +105,7 @@ def test_inspect_for_people_fits_and_says_the_base(ropectl: Run) -> None:
     assert "40889.9" in out and "5048" in out
 
 
+@pytest.mark.process
 def test_inspect_the_builtin_model_without_torch() -> None:
     code = (
         "import sys; sys.argv = ['ropectl', 'inspect', 'builtin:tiny']\nfrom ropectl.cli.app import main\n"

@@ -105,6 +105,7 @@ def test_offers(ropectl: Run, words: list[str], expected: set[str], monkeypatch:
     assert (code, err) == (0, "") and set(out.split()) == expected
 
 
+@pytest.mark.process
 @pytest.mark.skipif(BASH is None, reason="needs a bash")
 @pytest.mark.parametrize(
     ("words", "expected"), CASES[1:8:2], ids=lambda value: " ".join(value) if isinstance(value, list) else ""

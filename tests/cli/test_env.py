@@ -16,6 +16,8 @@ import pytest
 from ropectl import environment
 from ropectl.report.environment import environment_parts
 
+pytestmark = pytest.mark.process
+
 Run = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).parent.parent.parent
 

@@ -149,6 +149,7 @@ def test_why_a_needle_stands_later_than_asked(tokenizer: Any) -> None:
     assert earliest_note(builder, [256], [first]) == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("command", "continues"), [("finetune", True), ("eval-passkey", False)])
 def test_interrupted_at_the_very_start(command: str, continues: bool) -> None:
     """Nothing is promised that may not be there."""

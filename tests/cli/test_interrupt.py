@@ -12,6 +12,8 @@ import pytest
 
 from tests.processes import Running
 
+pytestmark = pytest.mark.process
+
 ARGUMENTS = [
     "compare-methods",
     "-m",

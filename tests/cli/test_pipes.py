@@ -49,6 +49,7 @@ def test_no_line_ends_in_spaces(ropectl: Run, arguments: tuple[str, ...]) -> Non
     assert [line for line in out.splitlines() if line != line.rstrip()] == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "arguments",
     [

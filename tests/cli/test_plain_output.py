@@ -157,6 +157,7 @@ def on_a_terminal(columns: int, **environment: str) -> str:
 STYLE = re.compile(r"\x1b\[[\d;]*m")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("columns", [60, 80])
 def test_a_terminal_gets_the_same_text_with_styles(capsys: pytest.CaptureFixture[str], columns: int) -> None:
     sent = on_a_terminal(columns)
@@ -174,6 +175,7 @@ def test_a_terminal_gets_the_same_text_with_styles(capsys: pytest.CaptureFixture
     assert STYLE.sub("", sent) == capsys.readouterr().out, "and nothing else"
 
 
+@pytest.mark.process
 def test_no_color_is_honoured() -> None:
     sent = on_a_terminal(80, NO_COLOR="1")
     codes = {code for style in STYLE.findall(sent) for code in style[2:-1].split(";")}

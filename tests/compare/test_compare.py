@@ -21,6 +21,8 @@ from ropectl.evaluate.perplexity_api import evaluate_perplexity
 from ropectl.reporter import Reporter
 from ropectl.rope.registry import all_methods
 
+pytestmark = pytest.mark.process
+
 Run = Callable[..., tuple[int, str, str]]
 
 

@@ -28,7 +28,7 @@ from ropectl.reporter import Reporter
 from tests.conftest import make_model
 from tests.processes import Running
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.process]
 Run = Callable[..., tuple[int, str, str]]
 
 RECIPE = {"steps": 3, "batch_size": 1, "seq_len": 160, "learning_rate": "1e-3", "warmup_steps": 0}

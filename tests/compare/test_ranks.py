@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ropectl.compare.ranks import Ranks
 from tests.distributed import run_ranks, run_ranks_that_may_fail
 from tests.processes import Running, run_python
@@ -50,6 +52,7 @@ def test_work_is_shared_evenly_and_wholly() -> None:
     assert Ranks().share([3, 1, 2], float) == [3, 1, 2], "one process keeps the order that a person expects"
 
 
+@pytest.mark.process
 def test_two_ranks_equal_one(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
     """The same records; one speaks, and what is there is not measured again."""
     folder, alone, shared = checkpoint(), tmp_path / "alone", tmp_path / "shared"
@@ -81,6 +84,7 @@ runpy.run_module("ropectl", run_name="__main__")
 """
 
 
+@pytest.mark.process
 def test_a_lost_rank_loses_its_cell_only(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
     """The other one finishes its cells and says what happened; the same command measures the rest alone."""
     folder, alone, shared = checkpoint(), tmp_path / "alone", tmp_path / "shared"
@@ -122,6 +126,7 @@ def killed_and_finished(folder: Path, place: Path, num_kills: int, rng: random.R
     assert records(killed) == records(whole)
 
 
+@pytest.mark.process
 def test_a_kill_at_any_moment_loses_no_finished_record(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
     """Killed without warning, then finished: the records of an undisturbed run, times aside; slow/test_kills.py: 30 kills."""
     killed_and_finished(checkpoint(), tmp_path, 3, random.Random(5))

@@ -200,6 +200,7 @@ def test_parquet_and_arrow_files(tmp_path: Path) -> None:
         texts(place / "b.parquet")
 
 
+@pytest.mark.process
 def test_the_library_is_imported_only_when_needed() -> None:
     code = (
         "import ropectl.data.sources as s, ropectl.data.token_store, ropectl.train.data.samples, sys;"

@@ -68,6 +68,7 @@ def test_trials_and_seeds_differ(tokenizer: Any, builder: PasskeyPromptBuilder) 
     assert [other.build(256, 0.5, trial).key for trial in range(20)] != keys
 
 
+@pytest.mark.process
 def test_prompts_are_the_same_in_another_process(builder: PasskeyPromptBuilder) -> None:
     """Nothing depends on hash seeds or on what ran before."""
     code = (

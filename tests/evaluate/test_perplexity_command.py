@@ -19,7 +19,7 @@ from ropectl.evaluate.protocols import PROTOCOLS
 from ropectl.reporter import Reporter
 from tests.tolerances import EXACT
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.process]
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = ("eval-perplexity", "--documents", "2", "--device", "cpu")

@@ -245,6 +245,7 @@ def test_files_of_another_kind_are_refused(tmp_path: Path, start: bytes, complai
         read_header(path)
 
 
+@pytest.mark.process
 def test_inspect_imports_nothing_heavy(tmp_path: Path) -> None:
     path = write_tiny(tmp_path / "tiny.gguf")
     code = (

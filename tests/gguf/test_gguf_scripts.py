@@ -16,6 +16,8 @@ from ropectl.hf.config.source import read_config
 from ropectl.runtimes.matrix import find_probe
 from tests.gguf.gguf_files import write_tiny
 
+pytestmark = pytest.mark.process
+
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "runtimes"
 
 #: A server whose log-probability is minus the token, and which writes down what it was given.

@@ -9,7 +9,10 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc's allocator that is told")
+pytestmark = [
+    pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc's allocator that is told"),
+    pytest.mark.process,
+]
 
 #: Blocks of 16 MiB are freed after one of 30 MiB has been, each below a small block that stays.
 SCRIPT = """

@@ -12,6 +12,8 @@ import pytest
 
 from ropectl.hf.config import hub_access
 
+pytestmark = pytest.mark.process
+
 #: The domain is reserved: it never has an address (RFC 2606).
 NOWHERE = "https://hub.invalid"
 

@@ -287,6 +287,7 @@ def test_seq_len_freezes_the_curves(ropectl: Run, tmp_path: Path) -> None:
     assert code == 0 and "(frozen at 1024 tokens)" in texts(path)
 
 
+@pytest.mark.process
 def test_matplotlib_only_for_a_figure(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     code = (

@@ -342,6 +342,7 @@ def test_svg_for_a_page() -> None:
     assert 'id="mine-title"' in mine and "What &lt;b&gt;I&lt;/b&gt; say" in mine
 
 
+@pytest.mark.process
 def test_no_torch_and_matplotlib_only_to_draw() -> None:
     code = (
         "import sys; from tests.report.records_to_draw import comparison, metrics\n"

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.runtimes.cases import LLAMA3, YARN, base_config, scaled, v5_only
 
 Run = Callable[..., tuple[int, str, str]]
@@ -45,6 +47,7 @@ def test_numbers_have_a_matrix_with_a_method_only(ropectl: Run) -> None:
     assert all(entry["ok"] for entry in json.loads(out)["runtimes"])
 
 
+@pytest.mark.process
 def test_needs_neither_torch_nor_transformers(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(scaled("yarn", **YARN)))
     code = (

@@ -78,6 +78,7 @@ def test_list(ropectl: Run) -> None:
     assert [entry["name"] for entry in json.loads(out)] == list(all_tasks())
 
 
+@pytest.mark.process
 def test_list_needs_no_torch() -> None:
     code = (
         "import sys; from ropectl.cli.app import main; sys.argv = ['ropectl', 'eval-tasks', '--list']\n"

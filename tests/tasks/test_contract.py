@@ -136,6 +136,7 @@ def test_a_trial_is_the_same_whatever_else_is_built(kit: PromptKit, tokenizer: A
     assert task.build(make_kit(tokenizer, seed=1), 1200, depth, 4) != before
 
 
+@pytest.mark.process
 def test_prompts_are_the_same_in_every_process(kit: PromptKit) -> None:
     """Whatever the hash seed."""
     code = (

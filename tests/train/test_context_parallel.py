@@ -24,6 +24,7 @@ def member(rank: int, size: int) -> ContextParallel:
     return ContextParallel(size, rank, group=None, data_rank=0, data_size=1)
 
 
+@pytest.mark.process
 def test_two_ranks_are_one_process() -> None:
     """48 combinations of heads, method, checkpointing, length and positions; half precision, dropout, adapter, undo.
 
@@ -33,6 +34,7 @@ def test_two_ranks_are_one_process() -> None:
     assert all("all is the same" in output for output in outputs)
 
 
+@pytest.mark.process
 def test_four_ranks_are_one_process() -> None:
     """One group of four; two replicas of two under FSDP2, by hand and as accelerate prepares it, and under DDP."""
     outputs = run_ranks([HERE / "sharded_ranks.py"], 4)

@@ -8,6 +8,8 @@ import pytest
 
 from tests.distributed import run_ranks
 
+pytestmark = pytest.mark.process
+
 
 def test_every_rank_knows_its_place() -> None:
     code = "import os; print(*(os.environ[name] for name in ('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'EXTRA')))"

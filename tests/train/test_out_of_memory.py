@@ -31,6 +31,7 @@ main()
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux to limit memory")
 def test_running_out_of_memory_ends_with_levers_and_a_whole_state(tmp_path: Path) -> None:
     options = ["finetune", "-m", "yarn", "--factor", "4", "--seq-len", "2048", "--batch-size", "1", "--steps", "3"]

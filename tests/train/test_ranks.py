@@ -15,7 +15,7 @@ from ropectl.train.settings import FinetuneSettings
 from tests.distributed import run_ranks
 from tests.train.runs import arguments, losses, small_settings, weights, write_text
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.process]
 
 #: Losses whose float32 sums were added up in another order, over some steps (relative).
 LOSS = 2e-5

@@ -20,7 +20,7 @@ from ropectl.train.settings import FinetuneSettings
 from tests.processes import Running
 from tests.train.runs import arguments, losses, small_settings, weights, write_text
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.process]
 
 #: Dropout draws random numbers in every step; the short text is seen several times.
 RUNS: dict[str, dict[str, Any]] = {

@@ -22,7 +22,7 @@ from ropectl.train.api import finetune
 from ropectl.train.engine.engine import Engine
 from tests.train.runs import losses, small_settings, weights, write_text
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.process]
 
 ROPE_KEYS = ("rope_parameters", "rope_scaling", "rope_theta", "max_position_embeddings")
 

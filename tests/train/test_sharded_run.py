@@ -21,7 +21,7 @@ from tests.train.runs import losses, small_settings, weights, write_text
 from tests.train.test_accelerate_configs import environment, launch_lines, parse
 from tests.train.test_ranks import LOSS, assert_same
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.process]
 
 CONFIG = Path("configs/accelerate/fsdp2.yaml")
 #: The last validation is before the last step: the best weights are not the last ones.
