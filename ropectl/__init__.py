@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ropectl.compare.run import compare_methods
     from ropectl.evaluate.loaded import load_patched
     from ropectl.evaluate.passkey_api import evaluate_passkey
-    from ropectl.evaluate.perplexity_api import evaluate_perplexity
+    from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
     from ropectl.evaluate.tasks_api import evaluate_tasks
     from ropectl.hf.model.patch import apply_rope
     from ropectl.rope.registry import parse_method
@@ -23,7 +23,7 @@ _PLACES = {
     "apply_rope": "ropectl.hf.model.patch",
     "compare_methods": "ropectl.compare.run",
     "evaluate_passkey": "ropectl.evaluate.passkey_api",
-    "evaluate_perplexity": "ropectl.evaluate.perplexity_api",
+    "evaluate_perplexity": "ropectl.evaluate.perplexity.evaluation",
     "evaluate_tasks": "ropectl.evaluate.tasks_api",
     "finetune": "ropectl.train.api",
     "load_patched": "ropectl.evaluate.loaded",

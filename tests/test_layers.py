@@ -62,7 +62,7 @@ def test_imports_only_downwards(path: Path) -> None:
         "import ropectl.rope.registry as r; r.all_methods()",
         "import ropectl.report.views, ropectl.report.formats, ropectl.report.terminal",
         "import ropectl.report.tables, ropectl.report.methods, ropectl.report.inspection, ropectl.report.runtimes",
-        "import ropectl.report.perplexity, ropectl.evaluate.protocols, ropectl.evaluate.presets, ropectl.evaluate.verdict",
+        "import ropectl.report.perplexity, ropectl.evaluate.perplexity.evaluation, ropectl.evaluate.verdicts",
         "import ropectl.report.self_test, ropectl.report.patch, ropectl.report.runtime_check, ropectl.report.finetune",
         "import ropectl.report.figures.frequencies, ropectl.report.figures.decay, sys; assert 'matplotlib' not in sys.modules",
         "import ropectl.report.page.write, ropectl.report.figures.catalog, sys; assert 'matplotlib' not in sys.modules",

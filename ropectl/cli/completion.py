@@ -46,6 +46,13 @@ def words_of(setting: str) -> Offer:
     return offer
 
 
+def protocols(incomplete: str) -> list[str]:
+    """Returns the perplexity protocols."""
+    from ropectl.evaluate.perplexity.find_protocol import all_protocols
+
+    return _fitting(all_protocols(), incomplete)
+
+
 def methods(incomplete: str) -> list[str]:
     """Method names; behind the colon the method's parameters."""
     from ropectl.rope.registry import all_methods

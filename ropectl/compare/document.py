@@ -10,9 +10,8 @@ from typing import Any
 from ropectl.compare.plan import Plan
 from ropectl.compare.recipe import Recipe
 from ropectl.compare.rows import Measured, method_rows
-from ropectl.compare.verdict import comparison_verdict
+from ropectl.compare.verdict import comparison_verdict, pick_method
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.reach import pick_method
 from ropectl.records import SCHEMA_VERSION, to_json
 from ropectl.reporter import Reporter
 from ropectl.runs import command_line, content_id, package_versions

@@ -15,9 +15,10 @@ from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.passkey import measure_trees
 from ropectl.evaluate.passkey_plan import PasskeyTree, Point, count_tokens, plan_passkey, walks
-from ropectl.evaluate.protocols import find_protocol
-from ropectl.evaluate.protocols.protocol import Options, Protocol, Request
-from ropectl.evaluate.protocols.tail import num_tail_targets
+from ropectl.evaluate.perplexity.find_protocol import find_protocol
+from ropectl.evaluate.perplexity.protocol import PerplexityProtocol
+from ropectl.evaluate.perplexity.runner import measure_perplexity
+from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.walk import MAX_BATCH_TOKENS
 from ropectl.hf.config.fingerprint import model_fingerprint
@@ -85,24 +86,23 @@ class CellFactory:
     forward: ForwardCost
     common: Mapping[str, Any]
 
-    @property
-    def num_targets(self) -> int:
-        """K of protocol ``tail``."""
-        return num_tail_targets(self.lengths)
-
     def cells(self, method: ScalingMethod) -> list[Cell]:
         """Returns the cells of one method."""
         passkey = self._passkeys(method) if self.config.passkey else []
         return [*(self._text(method, find_protocol(name)) for name in TEXT_PROTOCOLS), *passkey]
 
-    def _text(self, method: ScalingMethod, protocol: Protocol) -> Cell:
+    def _text(self, method: ScalingMethod, protocol: PerplexityProtocol) -> Cell:
         """One cell for all lengths and documents of a protocol."""
         config = self.config
-        request = Request(method, self.rope.geometry, self.documents, self.lengths, num_targets=self.num_targets)
+        request = protocol.completed(
+            PerplexityRequest(
+                method, self.rope.geometry, self.documents, self.lengths, capacity=self.rope.capacity(method)
+            )
+        )
 
         def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PerplexityPoint]:
-            options = Options(**self._passes(method), batch_size=config.batch_size, progress=progress)
-            return protocol.measure(model, replace(request, lengths=list(lengths)), options, protocol)
+            options = PassOptions(self.rope.layer_type, config.prefill_chunk, config.batch_size, progress)
+            return measure_perplexity(model, protocol, replace(request, lengths=list(lengths)), options)
 
         windows = [window for one in protocol.passes(request) for window in one.windows()]
         sizes = [window.num_tokens(self.documents) for window in windows]
@@ -115,7 +115,7 @@ class CellFactory:
             "documents": [document.name for document in self.documents.documents],
             "tokens_sha256": self._tokens_sha256,
             "batch_size": config.batch_size,
-            **({"num_targets": self.num_targets} if protocol.same_targets else {}),
+            **({"num_targets": request.num_targets} if request.num_targets is not None else {}),
         }
         longest, chunk = config.batch_size * max(sizes), config.prefill_chunk
         memory = (longest, 0) if chunk is None else (min(config.batch_size * chunk, longest), longest)
@@ -152,7 +152,9 @@ class CellFactory:
             chosen = [replace(t, points=tuple(point for point in t.points if point[0] in lengths)) for t in walk.trees]
             return measure_trees(
                 model, method, self.rope.geometry, self.builder, [tree for tree in chosen if tree.points],
-                config.trials, **self._passes(method), progress=progress,
+                config.trials,
+                layers=self.rope.layer_type, capacity=self.rope.capacity(method),
+                prefill_chunk=config.prefill_chunk, progress=progress,
             )  # fmt: skip
 
         settings = {
@@ -170,13 +172,6 @@ class CellFactory:
         cost = self.forward.tree(walk.tokens, max(lengths), trunks, scored)
         memory = MAX_BATCH_TOKENS, max(MAX_BATCH_TOKENS, *lengths)
         return self._cell(method, "passkey", lengths, settings, walk.tokens, cost, memory, measure)
-
-    def _passes(self, method: ScalingMethod) -> dict[str, Any]:
-        return {
-            "layers": self.rope.layer_type,
-            "capacity": self.rope.capacity(method),
-            "prefill_chunk": self.config.prefill_chunk,
-        }
 
     @cached_property
     def _tokens_sha256(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ropectl.evaluate.passkey_lengths import by_length
-from ropectl.evaluate.reach import models_length, short_delta, uses_length
+from ropectl.evaluate.verdicts import models_length, short_delta, uses_length
 from ropectl.records import MethodRow, PasskeyCell, PasskeyLength, PerplexityPoint, Reach, TrainingSummary
 from ropectl.rope.frequencies import reach_tokens
 from ropectl.rope.geometry import RopeGeometry
@@ -109,11 +109,12 @@ class Measured:
         comparable = self.subject.same_tokens
         base_at_trained = next((p for p in baseline.points("tail") if p.context_length == trained), None)
         prefix, tail, passkey = self.points("prefix"), self.points("tail"), self.passkey
+        retrieved = [(entry.length, entry.accuracy, entry.trials) for entry in passkey]
         complete = all("error" not in record for _, record in self._pairs("passkey"))
         reach = Reach(
             computes=self._computes(),
-            models=models_length(tail, base_at_trained, config.tolerance) if comparable else None,
-            uses=uses_length(passkey, config.uses_accuracy) if complete else None,
+            models=models_length(tail, base_at_trained, config.tolerance, trained) if comparable else None,
+            uses=uses_length(retrieved, config.uses_accuracy, trained) if complete else None,
         )
         failed = [(c.kind, r["error"]) for c, r in zip(self.cells, self.records, strict=True) if "error" in r]
         return MethodRow(

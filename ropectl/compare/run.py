@@ -13,7 +13,7 @@ from ropectl.compare.plan_file import plan_document
 from ropectl.compare.ranks import Ranks
 from ropectl.compare.recipe import read_recipe
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.protocols.tail import num_tail_targets
+from ropectl.evaluate.perplexity.protocols.tail import num_tail_targets
 from ropectl.hf.config.source import ModelSource
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod

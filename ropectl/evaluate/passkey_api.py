@@ -1,6 +1,6 @@
 """One measurement of passkey retrieval: configuration in, JSON document out.
 
-What runs models is imported where it is first needed, as in :mod:`ropectl.evaluate.perplexity_api`.
+What runs models is imported where it is first needed, as in :mod:`ropectl.evaluate.perplexity.evaluation`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ropectl.evaluate.passkey_plan import (
     plan_passkey,
     plan_positions,
 )
-from ropectl.evaluate.reach import reached, uses_length
 from ropectl.evaluate.request import header, manifest, method_and_lengths
 from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.verdicts import longest_without_a_miss, uses_length
 from ropectl.names import unknown_choice
 from ropectl.records import MIN_TRIALS, PasskeyLength, to_json
 from ropectl.reporter import Reporter
@@ -76,7 +76,8 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
         prefill_chunk=config.prefill_chunk, generate=config.generate, progress=reporter.advance,
     )  # fmt: skip
     results = by_length(cells)
-    uses = uses_length(results, USES_ACCURACY)
+    entries = [(result.length, result.accuracy, result.trials) for result in results]
+    uses = uses_length(entries, USES_ACCURACY, setup.trained_length)
     found = [(result.length, result.accuracy) for result in results]
     points = sorted(point for tree in trees for point in tree.points)
     return {
@@ -87,7 +88,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
         "lengths": [to_json(result) for result in results],
         "cells": [to_json(cell) for result in results for cell in result.depths],
         "chance": PASSKEY_CHANCE,
-        "k_max": {str(accuracy): reached(found, accuracy) for accuracy in K_MAX},
+        "k_max": {str(accuracy): longest_without_a_miss(found, accuracy) for accuracy in K_MAX},
         "reach": {"uses": uses},
         "verdict": verdict(results, uses),
         "num_differing": sum(result.num_differing or 0 for result in results) if _is_compared(results) else None,
@@ -114,11 +115,16 @@ def verdict(results: Sequence[PasskeyLength], uses: int | None) -> str:
         return f"No verdict on use: {trials} prompts a length are too few ({MIN_TRIALS} wanted)."
     wanted = f"{USES_ACCURACY:.0%}"
     failing = next((result for result in results if result.length > uses), None)
-    if failing is None:
-        return f"Uses {uses} tokens, the longest that was measured: at least {wanted} of the keys are found at every length."
-    if uses == 0:
+    if uses == 0 and failing is not None:
         return f"Uses no evaluated length: {failing.accuracy:.0%} of the keys are found at {failing.length} tokens, {wanted} wanted."
-    return f"Uses {uses} tokens: at least {wanted} of the keys are found up to there, {failing.accuracy:.0%} at {failing.length}."
+    missed = [result.length for result in results if result.length < uses and result.accuracy < USES_ACCURACY]
+    since = f", from {min(r.length for r in results if r.length > max(missed))} tokens on" if missed else ""
+    if failing is None:
+        return f"Uses {uses} tokens, the longest that was measured: at least {wanted} of the keys are found at every length{since}."
+    return (
+        f"Uses {uses} tokens: at least {wanted} of the keys are found up to there{since}, {failing.accuracy:.0%} at "
+        f"{failing.length}."
+    )
 
 
 def failed_gate(record: dict[str, Any], min_accuracy: float | None) -> list[str]:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from ropectl.data.trials import Trial
 from ropectl.errors import MeasurementError
-from ropectl.evaluate.reach import reached
 from ropectl.evaluate.statistics import bootstrap_upper, wilson_interval
+from ropectl.evaluate.verdicts import uses_length
 from ropectl.evaluate.walk import TrialScore, walk
 from ropectl.hf.model.patch import apply_rope
-from ropectl.records import MIN_TRIALS, GivenAnswer, TaskAverage, TaskCell, TaskLength, TaskResult
+from ropectl.records import GivenAnswer, TaskAverage, TaskCell, TaskLength, TaskResult
 from ropectl.reporter import Progress, no_progress
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
@@ -126,7 +126,8 @@ def measure_task(
         _at_length(task, kit, [entry for entry in scored if entry.asked.length == length], capacity)
         for length in lengths
     ]
-    uses = used_length([(entry.length, entry.score, entry.trials) for entry in entries], used_score)
+    trained = geometry.original_max_position_embeddings
+    uses = uses_length([(entry.length, entry.score, entry.trials) for entry in entries], used_score, trained)
     metric = CONTAINED if scored[0].trial.references else EXACT  # a tokenizer may know no tokens of an exact answer
     return TaskResult(str(task), metric, task.chance, uses, digest.hexdigest(), entries)
 
@@ -139,22 +140,6 @@ def average(results: Sequence[TaskResult]) -> list[TaskAverage]:
         fewest = min(entry.trials for entry in entries)
         averages.append(TaskAverage(entries[0].length, score, len(entries), fewest, entries[0].beyond_capacity))
     return averages
-
-
-def used_length(entries: Iterable[tuple[int, float, int]], used_score: float) -> int | None:
-    """Returns the longest length with at least ``used_score`` at it and at every shorter one.
-
-    Args:
-        entries: Length [tokens], score and trials of each.
-        used_score: In (0, 1].
-
-    Returns:
-        Tokens; 0 if the shortest fails already, None if a length has fewer than 20 trials.
-    """
-    known = list(entries)
-    if any(trials < MIN_TRIALS for _, _, trials in known):
-        return None
-    return reached(((length, score) for length, score, _ in known), used_score)
 
 
 def score_interval(scores: Sequence[float], is_share: bool) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """Retrieval tasks of one model under one method: configuration in, JSON document out.
 
-What runs models is imported where it is first needed, as in :mod:`ropectl.evaluate.perplexity_api`.
+What runs models is imported where it is first needed, as in :mod:`ropectl.evaluate.perplexity.evaluation`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ropectl.evaluate.config import DEFAULT_TEXT
 from ropectl.evaluate.request import header, manifest, method_and_lengths
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.tasks_config import TasksConfig
+from ropectl.evaluate.verdicts import uses_length
 from ropectl.lengths import format_length
 from ropectl.records import to_json
 from ropectl.reporter import Reporter
@@ -90,7 +91,7 @@ def evaluate_tasks(config: TasksConfig | None = None, reporter: Reporter | None 
     plan = _plan(request)
     for note in request.notes:
         reporter.note(note)
-    from ropectl.evaluate.tasks import asked_trials, average, measure_task, used_length
+    from ropectl.evaluate.tasks import asked_trials, average, measure_task
 
     setup, method, kit = request.setup, request.method, request.kit
     model = setup.model
@@ -106,7 +107,8 @@ def evaluate_tasks(config: TasksConfig | None = None, reporter: Reporter | None 
         )  # fmt: skip
         results.append(measured)
     averages = average(results)
-    uses = used_length([(entry.length, entry.score, entry.trials) for entry in averages], config.used_score)
+    entries = [(entry.length, entry.score, entry.trials) for entry in averages]
+    uses = uses_length(entries, config.used_score, setup.trained_length)
     return {
         **header(setup, method),
         "text": config.text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ropectl.evaluate.presets import PRESETS
+from ropectl.evaluate.perplexity.presets import PRESETS
 from ropectl.report.layout import NOT_AVAILABLE, beyond_legend, beyond_mark
 from ropectl.report.sheet import BAD, GOOD, Cell, Part, Row, Sentence, Sheet, cells, columns
 from ropectl.report.tables import perplexity_text

@@ -26,7 +26,9 @@ from ropectl.compare.run import compare_methods
 from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.evaluate import forward
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.perplexity import measure_perplexity
+from ropectl.evaluate.perplexity.protocols.prefix import Prefix
+from ropectl.evaluate.perplexity.runner import measure_perplexity
+from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
 from ropectl.hf.config.geometry import describe_rope
 from ropectl.hf.model import roomy_cache
 from ropectl.rope.registry import parse_method
@@ -95,20 +97,15 @@ def peak_memory(length: int, chunk: int | None) -> dict[str, Any]:
     model = make_model(length)
     ids = torch.randint(0, 49_152, (length,)).tolist()
     documents = DocumentSet([TokenizedDocument("random", ids)], length, 1, length, None)
-    measure_perplexity(
-        model,
-        parse_method("none"),
-        describe_rope(model.config.to_dict()).geometry,
-        DocumentSet([TokenizedDocument("short", ids[:64])], 64, 1, 64, None),
-        [64],
-    )  # what torch sets up once
+    geometry = describe_rope(model.config.to_dict()).geometry
+    short = DocumentSet([TokenizedDocument("short", ids[:64])], 64, 1, 64, None)
+    warm_up = PerplexityRequest(parse_method("none"), geometry, short, [64])
+    measure_perplexity(model, Prefix(), warm_up)  # what torch sets up once
+    request = PerplexityRequest(parse_method("yarn:factor=2"), geometry, documents, [length])
     Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak begins anew
     before = status_mib("VmRSS")
     began = time.perf_counter()
-    [point] = measure_perplexity(
-        model, parse_method("yarn:factor=2"), describe_rope(model.config.to_dict()).geometry, documents, [length],
-        prefill_chunk=chunk,
-    )  # fmt: skip
+    [point] = measure_perplexity(model, Prefix(), request, PassOptions(prefill_chunk=chunk))
     seconds = time.perf_counter() - began
     peak = status_mib("VmHWM")
     config = model.config

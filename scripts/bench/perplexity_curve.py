@@ -17,7 +17,9 @@ from collections.abc import Callable
 
 from ropectl.data.tokens import DocumentSet
 from ropectl.evaluate.config import PerplexityConfig
-from ropectl.evaluate.perplexity import measure_perplexity
+from ropectl.evaluate.perplexity.protocols.prefix import Prefix
+from ropectl.evaluate.perplexity.runner import measure_perplexity
+from ropectl.evaluate.perplexity.windows import PerplexityRequest
 from ropectl.evaluate.setup import Setup
 from ropectl.records import PerplexityPoint
 
@@ -47,11 +49,14 @@ def main() -> None:
     documents: DocumentSet = setup.documents(lengths)
     assert documents.length == arguments.longest, "no document is long enough"
 
+    def measure(wanted: list[int]) -> list[PerplexityPoint]:
+        return measure_perplexity(setup.model, Prefix(), PerplexityRequest(method, setup.geometry, documents, wanted))
+
     def one_pass() -> list[PerplexityPoint]:
-        return measure_perplexity(setup.model, method, setup.geometry, documents, lengths)
+        return measure(lengths)
 
     def one_pass_per_length() -> list[PerplexityPoint]:
-        return [measure_perplexity(setup.model, method, setup.geometry, documents, [length])[0] for length in lengths]
+        return [measure([length])[0] for length in lengths]
 
     one_pass()  # warm-up
     ratios, fast, slow = [], [], []

@@ -11,10 +11,10 @@ from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.evaluate.config import PerplexityConfig
 from ropectl.evaluate.passkey import measure_passkey
-from ropectl.evaluate.perplexity import measure_perplexity, measure_tail
 from ropectl.evaluate.setup import Setup
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
+from tests.evaluate.measured import prefix_points, tail_points
 
 pytestmark = pytest.mark.process
 
@@ -48,7 +48,7 @@ def test_retrieves_at_every_depth_of_its_trained_length(tiny: Setup) -> None:
 def test_more_context_helps_inside_the_window(tiny: Setup) -> None:
     lengths = [64, 128, 256, 512]
     documents = tiny.documents(lengths)
-    points = measure_tail(tiny.model, parse_method("none"), tiny.geometry, documents, lengths, 32)
+    points = tail_points(tiny.model, parse_method("none"), tiny.geometry, documents, lengths, 32)
     losses = [point.nll_sum / point.num_tokens for point in points]
     assert losses[0] > losses[1] > losses[3] and losses[0] - losses[-1] > 0.08
 
@@ -57,7 +57,7 @@ def test_fails_past_the_window_and_is_repaired(tiny: Setup) -> None:
     lengths = [512, 2048]
     documents = tiny.documents(lengths)
     measured = {
-        spec: measure_perplexity(tiny.model, parse_method(spec), tiny.geometry, documents, lengths)
+        spec: prefix_points(tiny.model, parse_method(spec), tiny.geometry, documents, lengths)
         for spec in ("none", "yarn:factor=4")
     }
     perplexity = {spec: [point.perplexity or 0.0 for point in points] for spec, points in measured.items()}

@@ -17,7 +17,7 @@ from ropectl.compare.run import compare_methods
 from ropectl.evaluate import setup
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
 from ropectl.evaluate.passkey_api import evaluate_passkey
-from ropectl.evaluate.perplexity_api import evaluate_perplexity
+from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
 from ropectl.reporter import Reporter
 from ropectl.rope.registry import all_methods
 

@@ -9,7 +9,7 @@ import pytest
 from ropectl.data.documents import Document
 from ropectl.data.tokens import bos_token, select_documents
 from ropectl.errors import ConfigError, DataError
-from ropectl.evaluate.protocols.protocol import Window
+from ropectl.evaluate.perplexity.windows import Window
 
 
 def texts(*lengths: int) -> list[Document]:

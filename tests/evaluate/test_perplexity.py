@@ -11,15 +11,14 @@ from transformers import LlamaForCausalLM
 
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import MeasurementError
-from ropectl.evaluate.perplexity import measure_perplexity, measure_tail
-from ropectl.evaluate.protocols import find_protocol
-from ropectl.evaluate.protocols.prefix import passes
-from ropectl.evaluate.protocols.protocol import Request, tokens_of
+from ropectl.evaluate.perplexity.find_protocol import find_protocol
+from ropectl.evaluate.perplexity.windows import PerplexityRequest, tokens_of
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from tests.conftest import make_model
+from tests.evaluate.measured import measured, prefix_points, tail_points
 from tests.rope.test_contract import NAMES, example
 from tests.tolerances import ONE_PASS, UNIFORM
 
@@ -43,7 +42,7 @@ def test_prefix_equals_a_naive_pass_per_length(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, name: str
 ) -> None:
     method = example(name, 4.0, geometry)
-    points = measure_perplexity(model, method, geometry, documents, LENGTHS)
+    points = prefix_points(model, method, geometry, documents, LENGTHS)
     for length, point in zip(LENGTHS, points, strict=True):
         with apply_rope(model, method, geometry=geometry, seq_len=length):
             expected = naive_perplexity(model, [document.input_ids[:length] for document in documents.documents])
@@ -57,7 +56,7 @@ def test_tail_equals_a_naive_pass_per_length(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, name: str
 ) -> None:
     method, targets = example(name, 4.0, geometry), 32
-    points = measure_tail(model, method, geometry, documents, [64, 128, 512], targets)
+    points = tail_points(model, method, geometry, documents, [64, 128, 512], targets)
     for point in points:
         length, total = point.context_length, 0.0
         for document in documents.documents:
@@ -77,10 +76,10 @@ def test_order_never_changes_a_number(
     """Bit-equal, whatever ran before."""
     method = example(name, 4.0, geometry)
     lengths = [512, 200, 128]
-    forwards = measure_perplexity(model, method, geometry, documents, lengths)
+    forwards = prefix_points(model, method, geometry, documents, lengths)
     for other in NAMES:
-        measure_perplexity(model, example(other, 8.0, geometry), geometry, documents, [300])
-    backwards = measure_perplexity(model, method, geometry, documents, lengths[::-1])
+        prefix_points(model, example(other, 8.0, geometry), geometry, documents, [300])
+    backwards = prefix_points(model, method, geometry, documents, lengths[::-1])
     assert forwards == backwards[::-1]
 
 
@@ -90,8 +89,8 @@ def test_dynamic_equals_the_unscaled_model_up_to_its_length(
 ) -> None:
     """The trained length itself included."""
     for length in (100, 127, 128):
-        unscaled = measure_perplexity(model, parse_method("none"), geometry, documents, [length])
-        dynamic = measure_perplexity(model, parse_method(name), geometry, documents, [length])
+        unscaled = prefix_points(model, parse_method("none"), geometry, documents, [length])
+        dynamic = prefix_points(model, parse_method(name), geometry, documents, [length])
         assert dynamic[0].nll_sum == unscaled[0].nll_sum
 
 
@@ -109,7 +108,7 @@ def test_uniform_predictions_have_the_perplexity_of_the_vocabulary(
     few = DocumentSet(
         [type(d)(d.name, [token % 64 for token in d.input_ids]) for d in documents.documents], 512, 5, 512, None
     )  # fmt: skip
-    for measure in (measure_perplexity, lambda *args, **kw: measure_tail(*args, 1, **kw)):
+    for measure in (prefix_points, lambda *args, **kw: tail_points(*args, 1, **kw)):
         points = measure(
             zero_model, parse_method("none"), geometry, few, lengths, prefill_chunk=chunk, batch_size=batch
         )
@@ -121,29 +120,34 @@ def test_chunks_and_batches_do_not_change_the_result(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, options: dict[str, Any]
 ) -> None:
     method = parse_method("yarn:factor=4")
-    plain = measure_perplexity(model, method, geometry, documents, LENGTHS)
-    other = measure_perplexity(model, method, geometry, documents, LENGTHS, **options)
+    plain = prefix_points(model, method, geometry, documents, LENGTHS)
+    other = prefix_points(model, method, geometry, documents, LENGTHS, **options)
     assert [p.perplexity for p in other] == pytest.approx([p.perplexity for p in plain], rel=ONE_PASS)
 
 
 def test_passes_are_as_few_as_exactness_allows(geometry: RopeGeometry, documents: DocumentSet) -> None:
+    prefix, tail = find_protocol("prefix"), find_protocol("tail")
+
     def planned(method: str, lengths: list[int]) -> list[tuple[int, tuple[int, ...]]]:
-        return [(p.seq_len, p.lengths) for p in passes(Request(parse_method(method), geometry, documents, lengths))]
+        return [
+            (p.seq_len, p.lengths)
+            for p in prefix.passes(PerplexityRequest(parse_method(method), geometry, documents, lengths))
+        ]
 
     assert planned("yarn:factor=4", [64, 256, 64, 128]) == [(256, (64, 128, 256))]
     assert planned("dynamic-ntk", [64, 256, 128]) == [(64, (64,)), (128, (128,)), (256, (256,))]
     assert planned("none", [64, 4096]) == [(64, (64,))] and planned("none", [4096]) == []
     for method, tokens in (("none", 5 * 256), ("dynamic-ntk", 5 * (64 + 256))):
-        request = Request(parse_method(method), geometry, documents, [64, 256, 4096])
-        assert tokens_of(passes(request), documents) == tokens
-    request = Request(parse_method("none"), geometry, documents, [64, 256, 4096])
-    assert tokens_of(find_protocol("tail").passes(request), documents) == 5 * (64 + 256)
+        request = PerplexityRequest(parse_method(method), geometry, documents, [64, 256, 4096])
+        assert tokens_of(prefix.passes(request), documents) == tokens
+    request = PerplexityRequest(parse_method("none"), geometry, documents, [64, 256, 4096])
+    assert tokens_of(tail.passes(tail.completed(request)), documents) == 5 * (64 + 256)
 
 
 def test_lengths_without_documents_are_not_available(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet
 ) -> None:
-    points = measure_perplexity(model, parse_method("none"), geometry, documents, [64, 1024])
+    points = prefix_points(model, parse_method("none"), geometry, documents, [64, 1024])
     assert points[0].perplexity is not None
     assert points[1] == PerplexityPoint(context_length=1024)
 
@@ -152,9 +156,9 @@ def test_lengths_past_the_target_are_measured_and_marked(geometry: RopeGeometry,
     """No index error, and never mixed up with what the method was made for."""
     model = make_model()
     for capacity, marks in ((128, [False, False, True, True]), (256, [False, False, False, True]), (None, [False] * 4)):
-        points = measure_perplexity(
-            model, parse_method("yarn:factor=2"), geometry, documents, [64, 128, 256, 512], capacity=capacity
-        )
+        method = parse_method("yarn:factor=2")
+        request = PerplexityRequest(method, geometry, documents, [64, 128, 256, 512], capacity=capacity)
+        points = measured(model, "prefix", request)
         assert [point.beyond_capacity for point in points] == marks
         assert all(point.perplexity is not None for point in points)
 
@@ -164,4 +168,4 @@ def test_a_model_that_computes_no_numbers_is_said(
 ) -> None:
     model.lm_head.weight.data.fill_(float("nan"))
     with pytest.raises(MeasurementError, match="mean loss at 64 tokens is nan"):
-        measure_perplexity(model, parse_method("none"), geometry, documents, [64])
+        prefix_points(model, parse_method("none"), geometry, documents, [64])

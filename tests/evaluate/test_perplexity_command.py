@@ -14,8 +14,8 @@ from datasets import Dataset
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.data.sources import open_source
 from ropectl.evaluate.config import PerplexityConfig
-from ropectl.evaluate.perplexity_api import evaluate_perplexity
-from ropectl.evaluate.protocols import PROTOCOLS
+from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
+from ropectl.evaluate.perplexity.find_protocol import all_protocols
 from ropectl.reporter import Reporter
 from tests.tolerances import EXACT
 
@@ -190,7 +190,7 @@ def test_another_model_chooses_the_key_tokens(ropectl: Run, tmp_path: Path) -> N
     assert code == 2 and "another tokenizer" in err
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", all_protocols())
 def test_every_text_source_serves_every_protocol(tokenizer: Any, tmp_path: Path, protocol: str) -> None:
     """The same two texts, of uneven length, as files, rows, a saved data set and tokens; and the built-in text."""
     texts = [d.text[:size] for d, size in zip(open_source("builtin:stdlib"), (1500, 900), strict=False)]
@@ -239,7 +239,7 @@ def test_progress_counts_all_tokens() -> None:
         def advance(self, tokens: int) -> None:
             self.seen += tokens
 
-    for protocol in PROTOCOLS:
+    for protocol in all_protocols():
         reporter = Counting()
         evaluate_perplexity(
             PerplexityConfig(protocol=protocol, lengths=(64, 150), documents=2, method="dynamic-ntk"), reporter

@@ -11,21 +11,21 @@ from transformers import LlamaForCausalLM
 
 from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.errors import ConfigError, MeasurementError
-from ropectl.evaluate.key_tokens import choose_key_tokens
-from ropectl.evaluate.perplexity import measure_tail
-from ropectl.evaluate.protocols import PROTOCOLS
-from ropectl.evaluate.protocols.protocol import Options, Request, tokens_of
+from ropectl.evaluate.perplexity.protocols.key_tokens import KeyTokens
+from ropectl.evaluate.perplexity.runner import losses_of, measure_perplexity
+from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, tokens_of
 from ropectl.evaluate.statistics import paired_interval
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from tests.conftest import TRAINED, make_model
+from tests.evaluate.measured import tail_points
 from tests.tolerances import EXACT, ONE_PASS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-KEY_TOKENS = PROTOCOLS["key-tokens"]
+KEY_TOKENS = KeyTokens()
 
 
 def cut(documents: DocumentSet, size: int, bos: int | None) -> DocumentSet:
@@ -38,8 +38,10 @@ def logprobs(model: LlamaForCausalLM, row: list[int]) -> torch.Tensor:
         return model(input_ids=torch.tensor([row])).logits[0].double().log_softmax(-1)
 
 
-def measured(model: LlamaForCausalLM, request: Request, options: Options | None = None) -> list[PerplexityPoint]:
-    return KEY_TOKENS.measure(model, request, options or Options(), KEY_TOKENS)
+def measured(
+    model: LlamaForCausalLM, request: PerplexityRequest, options: PassOptions | None = None
+) -> list[PerplexityPoint]:
+    return measure_perplexity(model, KEY_TOKENS, request, options)
 
 
 @pytest.mark.parametrize("bos", [0, None])
@@ -79,8 +81,8 @@ def test_key_tokens_equal_a_loop_over_targets(
             candidates += 1
         keys.append(count)
     assert sum(keys) >= 5, "or nothing is tested"
-    request = Request(method, geometry, few, [length], short_context=context)
-    for options in (Options(), Options(batch_size=3, prefill_chunk=17)):
+    request = PerplexityRequest(method, geometry, few, [length], short_context=context)
+    for options in (PassOptions(), PassOptions(batch_size=3, prefill_chunk=17)):
         (point,) = measured(model, request, options)
         assert (point.num_tokens, point.document_num_tokens) == (sum(keys), keys)
         assert (point.num_candidates, point.short_context) == (candidates, context)
@@ -93,7 +95,7 @@ def test_each_candidate_is_scored_once_in_windows_that_begin_with_bos(
 ) -> None:
     for bos in (0, None):
         few = cut(documents, 203, bos)
-        request = Request(parse_method("none"), geometry, few, [203])
+        request = PerplexityRequest(parse_method("none"), geometry, few, [203])
         long, short = KEY_TOKENS.passes(request)
         for one, size, first in ((long, 203, 1), (short, 101 + 25, 101)):
             targets = [(w.document, i) for w in one.windows() for i in range(w.stop - w.num_scored, w.stop)]
@@ -106,9 +108,9 @@ def test_each_candidate_is_scored_once_in_windows_that_begin_with_bos(
 
 
 def test_short_context_is_the_trained_length_or_half(geometry: RopeGeometry, documents: DocumentSet) -> None:
-    request = Request(parse_method("none"), geometry, documents, [64, 512, 600])
+    request = PerplexityRequest(parse_method("none"), geometry, documents, [64, 512, 600])
     assert [one.lengths for one in KEY_TOKENS.passes(request)] == [(64, 512), (64,), (512,)]
-    more = Request(parse_method("none"), geometry, documents, [256, 400, 512])
+    more = PerplexityRequest(parse_method("none"), geometry, documents, [256, 400, 512])
     assert [one.lengths for one in KEY_TOKENS.passes(more)] == [(256, 400, 512)] * 2, "nothing is computed twice"
     together, alone = measured(make_model(), more), measured(make_model(), replace(more, lengths=[400]))[0]
     assert together[1].num_tokens == alone.num_tokens
@@ -124,10 +126,10 @@ def test_another_model_can_choose(geometry: RopeGeometry, documents: DocumentSet
     torch.manual_seed(3)
     chooser, model = make_model(), make_model(num_hidden_layers=1)
     few = cut(documents, 120, 0)
-    request = Request(parse_method("none"), geometry, few, [120], short_context=40)
+    request = PerplexityRequest(parse_method("none"), geometry, few, [120], short_context=40)
     mask = torch.zeros(2, 80, dtype=torch.bool)
     mask[0, 3] = mask[1, 60] = mask[1, 79] = True
-    given = Request(parse_method("pi:factor=2"), geometry, few, [120], short_context=40, keys={120: mask})
+    given = PerplexityRequest(parse_method("pi:factor=2"), geometry, few, [120], short_context=40, keys={120: mask})
     assert len(KEY_TOKENS.passes(given)) == 1 and len(KEY_TOKENS.passes(request)) == 2
     (point,) = measured(model, given)
     with apply_rope(model, parse_method("pi:factor=2"), geometry=geometry):
@@ -135,36 +137,36 @@ def test_another_model_can_choose(geometry: RopeGeometry, documents: DocumentSet
     ids = [document.input_ids for document in few.documents]
     expected = -sum(logs[d][t - 1, ids[d][t]].item() for d, t in ((0, 43), (1, 100), (1, 119)))
     assert point.nll_sum == pytest.approx(expected, rel=ONE_PASS) and point.document_num_tokens == [1, 2]
-    chosen = choose_key_tokens(chooser, request, Options())
+    chosen = KEY_TOKENS.choose(request, losses_of(chooser, request, PassOptions()))
     assert chosen[120].shape == (2, 80) and chosen[120].dtype == torch.bool
 
 
 def test_no_key_token_has_no_perplexity(zero_model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
     """Where every prediction is uniform, no context helps: nothing is called zero or one."""
     few = DocumentSet([TokenizedDocument(name, [i % 64 for i in range(80)]) for name in "ab"], 80, 2, 80, None)
-    (point,) = measured(zero_model, Request(parse_method("none"), geometry, few, [80]))
+    (point,) = measured(zero_model, PerplexityRequest(parse_method("none"), geometry, few, [80]))
     assert (point.perplexity, point.num_tokens, point.num_candidates) == (None, 0, 80)
     assert point.candidates_perplexity == pytest.approx(64, rel=1e-6) and point.ci_low is None
 
 
 def test_a_short_context_without_candidates_is_refused(geometry: RopeGeometry, documents: DocumentSet) -> None:
-    request = Request(parse_method("none"), geometry, documents, [64, 128], short_context=64)
+    request = PerplexityRequest(parse_method("none"), geometry, documents, [64, 128], short_context=64)
     with pytest.raises(ConfigError, match="short-context = 64 is not possible at length 64"):
-        KEY_TOKENS.check(request)
+        KEY_TOKENS.completed(request)
 
 
 def test_numbers_that_are_none_are_an_error(geometry: RopeGeometry, documents: DocumentSet) -> None:
     model = make_model()
     model.lm_head.weight.data.fill_(float("nan"))
     with pytest.raises(MeasurementError, match="mean loss at 64 tokens is nan"):
-        measured(model, Request(parse_method("none"), geometry, documents, [64]))
+        measured(model, PerplexityRequest(parse_method("none"), geometry, documents, [64]))
 
 
 def test_gain_is_the_difference_to_the_trained_length(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet
 ) -> None:
     method = parse_method("yarn:factor=4")
-    points = measure_tail(model, method, geometry, documents, [64, TRAINED, 512, 1000], 32)
+    points = tail_points(model, method, geometry, documents, [64, TRAINED, 512, 1000], 32)
     reference = points[1]
     for point in points[:3]:
         differences = [
@@ -179,6 +181,6 @@ def test_gain_is_the_difference_to_the_trained_length(
         )
     assert reference.gain_over_trained == 0 and points[2].gain_over_trained != 0
     assert points[3].gain_over_trained is None
-    without = measure_tail(model, method, geometry, documents, [64, 512], 32)
+    without = tail_points(model, method, geometry, documents, [64, 512], 32)
     assert [p.gain_over_trained for p in without] == [None, None]
     assert [p.nll_sum for p in without] == pytest.approx([points[0].nll_sum, points[2].nll_sum], rel=EXACT)

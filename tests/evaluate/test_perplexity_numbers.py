@@ -12,14 +12,13 @@ from transformers import LlamaForCausalLM
 
 from ropectl.data.documents import Document
 from ropectl.data.tokens import DocumentSet, TokenizedDocument, select_documents
-from ropectl.evaluate.perplexity import measure_perplexity, measure_tail
-from ropectl.evaluate.positions import bin_edges
-from ropectl.evaluate.protocols import PROTOCOLS
-from ropectl.evaluate.protocols.protocol import Options, Request
+from ropectl.evaluate.perplexity.position_bins import bin_edges
+from ropectl.evaluate.perplexity.windows import PerplexityRequest
 from ropectl.evaluate.statistics import bootstrap_upper, paired_interval, perplexity_interval
 from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
+from tests.evaluate.measured import measured, prefix_points, tail_points
 from tests.tolerances import EXACT, ONE_PASS, UNIFORM
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -76,7 +75,7 @@ def test_positions_are_the_losses_of_a_naive_pass(
 ) -> None:
     """One table per pass: a static method has one, at its longest length; each table sums to its point."""
     method, lengths = parse_method(spec), [50, 100, 300]
-    points = measure_perplexity(model, method, geometry, documents, lengths, batch_size=2)
+    points = prefix_points(model, method, geometry, documents, lengths, batch_size=2)
     assert [bool(p.positions) for p in points] == ([True] * 3 if method.depends_on_seq_len else [False, False, True])
     for point in points:
         if not point.positions:
@@ -94,7 +93,7 @@ def test_positions_are_the_losses_of_a_naive_pass(
                 first = max(start for start in sums if start <= position)
                 sums[first] -= logs[position - 1, row[position]].item()
         assert [b.nll_sum for b in point.positions] == pytest.approx(list(sums.values()), rel=ONE_PASS)
-    tail = measure_tail(model, method, geometry, documents, lengths, 20)
+    tail = tail_points(model, method, geometry, documents, lengths, 20)
     assert not any(p.positions for p in tail), "windows of tail begin anywhere in a document"
 
 
@@ -126,9 +125,8 @@ def test_bits_per_byte_of_uniform_predictions(
     for protocol, stop in (("prefix", 60), ("sliding", 90)):
         last = stop - (bos is not None)
         expected = sum(offsets[last - 1][1] - (offsets[0][1] if skipped else 0) for offsets in encoded)
-        kind = PROTOCOLS[protocol]
-        request = Request(parse_method("none"), geometry, documents, [60], 7)
-        (point,) = kind.measure(zero_model, request, Options(), kind)
+        request = PerplexityRequest(parse_method("none"), geometry, documents, [60], 7)
+        (point,) = measured(zero_model, protocol, request)
         assert point.num_bytes == expected
         assert point.bits_per_byte == pytest.approx(6 * point.num_tokens / expected, rel=UNIFORM)
 
@@ -155,7 +153,7 @@ def test_bytes_do_not_depend_on_the_tokens(
         documents = fold(chosen(kind, text, length=size))
         first = documents.documents[0].byte_count
         assert first is not None and first(0, size) == len(text.encode())
-        points.append(measure_perplexity(zero_model, parse_method("none"), geometry, documents, [size])[0])
+        points.append(prefix_points(zero_model, parse_method("none"), geometry, documents, [size])[0])
     assert points[0].perplexity == pytest.approx(points[1].perplexity or 0, rel=UNIFORM)
     assert points[0].bits_per_byte != pytest.approx(points[1].bits_per_byte or 0, rel=0.01)
     assert points[0].bits_per_byte == pytest.approx(6 * (len(coarse) - 1) / (points[0].num_bytes or 0), rel=UNIFORM)
@@ -163,5 +161,5 @@ def test_bytes_do_not_depend_on_the_tokens(
 
 def test_unknown_bytes_are_not_made_up(zero_model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
     documents = DocumentSet([TokenizedDocument("d", list(range(60)))], 60, 1, 60, None)
-    (point,) = measure_perplexity(zero_model, parse_method("none"), geometry, documents, [60])
+    (point,) = prefix_points(zero_model, parse_method("none"), geometry, documents, [60])
     assert point.num_bytes is None and point.bits_per_byte is None and point.ci_low is None

@@ -14,10 +14,11 @@ from ropectl.data.sources import open_source
 from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import PerplexityConfig
-from ropectl.evaluate.perplexity_api import evaluate_perplexity
-from ropectl.evaluate.presets import PRESETS, apply_preset
-from ropectl.evaluate.protocols import PROTOCOLS
-from ropectl.evaluate.protocols.protocol import Options, Request
+from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
+from ropectl.evaluate.perplexity.find_protocol import all_protocols, find_protocol
+from ropectl.evaluate.perplexity.presets import PRESETS, apply_preset
+from ropectl.evaluate.perplexity.runner import measure_perplexity
+from ropectl.evaluate.perplexity.windows import PerplexityRequest
 from ropectl.evaluate.setup import Setup
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
@@ -52,8 +53,8 @@ def measured(
     lengths: list[int],
     stride: int,
 ) -> list[PerplexityPoint]:
-    protocol = PROTOCOLS[PRESETS[preset].protocol]
-    return protocol.measure(model, Request(METHOD, geometry, documents, lengths, stride), Options(), protocol)
+    request = PerplexityRequest(METHOD, geometry, documents, lengths, stride)
+    return measure_perplexity(model, find_protocol(PRESETS[preset].protocol), request)
 
 
 def uneven(documents: DocumentSet) -> DocumentSet:
@@ -136,7 +137,7 @@ def test_presets_set_what_changes_a_number() -> None:
     assert all(apply_preset(resolved) == resolved for resolved in settings.values()), (
         "a record's settings can be used again"
     )
-    assert all(preset.protocol in PROTOCOLS for preset in PRESETS.values())
+    assert all(preset.protocol in all_protocols() for preset in PRESETS.values())
     plain = PerplexityConfig(protocol="tail")
     assert apply_preset(plain) == plain
 

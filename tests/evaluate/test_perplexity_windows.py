@@ -12,14 +12,15 @@ from transformers import LlamaForCausalLM
 
 from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.errors import ConfigError
-from ropectl.evaluate.perplexity import _batches, measure_passes
-from ropectl.evaluate.protocols import PROTOCOLS, find_protocol
-from ropectl.evaluate.protocols.protocol import Options, Request, Window, check_stride, tokens_of
+from ropectl.evaluate.perplexity.find_protocol import all_protocols, find_protocol
+from ropectl.evaluate.perplexity.runner import _batches
+from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, Window, tokens_of
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from tests.conftest import VOCABULARY
+from tests.evaluate.measured import measured
 from tests.rope.test_contract import example
 from tests.tolerances import EXACT, ONE_PASS, UNIFORM
 
@@ -37,13 +38,6 @@ def texts(*sizes: int, bos: int | None = BOS, vocabulary: int = VOCABULARY, leng
         rows = [[bos, *row[1:]] for row in rows]
     shortest = length or min(sizes)
     return DocumentSet([TokenizedDocument(f"d{i}", row) for i, row in enumerate(rows)], shortest, len(rows), 0, bos)
-
-
-def measured(
-    model: LlamaForCausalLM, protocol: str, request: Request, options: Options | None = None
-) -> list[PerplexityPoint]:
-    kind = PROTOCOLS[protocol]
-    return kind.measure(model, request, options or Options(), kind)
 
 
 def target_nll(model: LlamaForCausalLM, context: list[int], target: int) -> float:
@@ -77,7 +71,7 @@ def test_sliding_equals_a_naive_pass_per_target(
     documents = texts(203, 160, 151, bos=bos, length=150)
     method = example(name, 4.0, geometry)
     lengths, stride = [33, 150], 21
-    points = measured(model, "sliding", Request(method, geometry, documents, lengths, stride))
+    points = measured(model, "sliding", PerplexityRequest(method, geometry, documents, lengths, stride))
     for length, point in zip(lengths, points, strict=True):
         with apply_rope(model, method, geometry=geometry, seq_len=length):
             sums, count = naive_sliding(model, documents, length, stride)
@@ -96,8 +90,8 @@ def test_every_target_is_scored_once_with_some_context(
     """20 tokens in windows of 10; BOS stands first and once, and no window is longer than 10 tokens."""
     documents = texts(size, bos=bos)
     ids = documents.documents[0].input_ids
-    request = Request(parse_method("none"), geometry, documents, [10], stride)
-    (one,) = PROTOCOLS["sliding"].passes(request)
+    request = PerplexityRequest(parse_method("none"), geometry, documents, [10], stride)
+    (one,) = all_protocols()["sliding"].passes(request)
     seen: Counter[int] = Counter()
     for window in one.windows():
         tokens = window.input_ids(documents)
@@ -115,10 +109,10 @@ def test_every_target_is_scored_once_with_some_context(
 @pytest.mark.parametrize("stride", [10, 11, 256])
 def test_a_stride_that_leaves_tokens_out_is_refused(geometry: RopeGeometry, protocol: str, stride: int) -> None:
     """With a stride as long as the window, a token would have nothing before it."""
-    request = Request(parse_method("none"), geometry, texts(40), [10, 20], stride)
+    request = PerplexityRequest(parse_method("none"), geometry, texts(40), [10, 20], stride)
     with pytest.raises(ConfigError, match=f"stride = {stride} is not possible at length 10.*\n.*--stride 9"):
-        PROTOCOLS[protocol].check(request)
-    check_stride(Request(parse_method("none"), geometry, texts(40), [10, 20], 9))
+        all_protocols()[protocol].completed(request)
+    all_protocols()[protocol].completed(PerplexityRequest(parse_method("none"), geometry, texts(40), [10, 20], 9))
 
 
 @pytest.mark.parametrize("bos", [BOS, None])
@@ -135,7 +129,9 @@ def test_overlapping_scores_all_of_every_whole_window(
             for position in range(1, length):
                 total += target_nll(model, row[:position], row[position])
                 count += 1
-    (point,) = measured(model, "overlapping", Request(parse_method("none"), geometry, documents, [length], stride))
+    (point,) = measured(
+        model, "overlapping", PerplexityRequest(parse_method("none"), geometry, documents, [length], stride)
+    )
     assert (point.num_tokens, point.num_windows) == (count, count // (length - 1)) and point.num_windows == 6
     assert point.nll_sum == pytest.approx(total, rel=ONE_PASS)
 
@@ -155,8 +151,8 @@ def test_uniform_predictions_have_the_perplexity_of_the_vocabulary(
 ) -> None:
     """Whatever the window, stride, chunk and batch."""
     documents = texts(64, 77, 100, vocabulary=64)
-    request = Request(parse_method("none"), geometry, documents, [length], stride)
-    (point,) = measured(zero_model, protocol, request, Options(prefill_chunk=chunk, batch_size=batch))
+    request = PerplexityRequest(parse_method("none"), geometry, documents, [length], stride)
+    (point,) = measured(zero_model, protocol, request, PassOptions(prefill_chunk=chunk, batch_size=batch))
     assert point.perplexity == pytest.approx(64.0, rel=UNIFORM)
     assert point.window_mean_perplexity == pytest.approx(64.0, rel=UNIFORM)
     assert (point.ci_low, point.ci_high) == pytest.approx((64.0, 64.0), rel=UNIFORM)
@@ -167,17 +163,17 @@ def test_uniform_predictions_have_the_perplexity_of_the_vocabulary(
 def test_a_window_as_long_as_the_document_is_one_pass(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
     """Sliding over truncated documents has no effect."""
     documents = texts(100, 100)
-    request = Request(parse_method("none"), geometry, documents, [100], 9)
+    request = PerplexityRequest(parse_method("none"), geometry, documents, [100], 9)
     sliding, prefix = (measured(model, protocol, request)[0] for protocol in ("sliding", "prefix"))
     assert sliding.document_nll_sums == pytest.approx(prefix.document_nll_sums, rel=EXACT)
 
 
 @pytest.mark.parametrize("protocol", MOVING)
-@pytest.mark.parametrize("options", [Options(batch_size=4), Options(prefill_chunk=11, batch_size=2)])
+@pytest.mark.parametrize("options", [PassOptions(batch_size=4), PassOptions(prefill_chunk=11, batch_size=2)])
 def test_batches_and_chunks_do_not_change_the_result(
-    model: LlamaForCausalLM, geometry: RopeGeometry, protocol: str, options: Options
+    model: LlamaForCausalLM, geometry: RopeGeometry, protocol: str, options: PassOptions
 ) -> None:
-    request = Request(parse_method("pi:factor=2"), geometry, texts(203, 160, 151, length=150), [50, 150], 21)
+    request = PerplexityRequest(parse_method("pi:factor=2"), geometry, texts(203, 160, 151, length=150), [50, 150], 21)
     plain, other = measured(model, protocol, request), measured(model, protocol, request, options)
     assert [p.nll_sum for p in other] == pytest.approx([p.nll_sum for p in plain], rel=ONE_PASS)
     assert [p.document_num_tokens for p in other] == [p.document_num_tokens for p in plain]
@@ -186,22 +182,24 @@ def test_batches_and_chunks_do_not_change_the_result(
 
 def test_all_lengths_of_sliding_score_the_same_tokens(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
     documents = texts(150, 99, length=80)
-    request = Request(parse_method("none"), geometry, documents, [20, 40, 80], 10)
+    request = PerplexityRequest(parse_method("none"), geometry, documents, [20, 40, 80], 10)
     targets = []
-    for one in PROTOCOLS["sliding"].passes(request):
+    for one in all_protocols()["sliding"].passes(request):
         scored = [(w.document, i) for w in one.windows() for i in range(w.stop - w.num_scored, w.stop)]
         targets.append(sorted(scored))
     assert targets[0] == targets[1] == targets[2] and len(targets[0]) == 247
     assert {p.num_tokens for p in measured(model, "sliding", request)} == {247}
-    assert {name for name, kind in PROTOCOLS.items() if kind.same_targets} == {"sliding", "tail"}
+    assert {name for name, kind in all_protocols().items() if kind.same_targets} == {"sliding", "tail"}
 
 
 def test_lengths_past_the_target_are_marked_and_missing_ones_are_not_there(
     model: LlamaForCausalLM, geometry: RopeGeometry
 ) -> None:
-    request = Request(parse_method("yarn:factor=2"), geometry, texts(300, 300), [64, 256, 300, 1000], 32)
+    request = PerplexityRequest(
+        parse_method("yarn:factor=2"), geometry, texts(300, 300), [64, 256, 300, 1000], 32, capacity=256
+    )
     for protocol in MOVING:
-        points = measured(model, protocol, request, Options(capacity=256))
+        points = measured(model, protocol, request)
         assert [point.beyond_capacity for point in points] == [False, False, True, True]
         assert points[3] == PerplexityPoint(1000, beyond_capacity=True) and points[2].perplexity is not None
 
@@ -209,11 +207,11 @@ def test_lengths_past_the_target_are_marked_and_missing_ones_are_not_there(
 def test_sums_of_parts_are_those_of_the_whole(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
     """Documents can be shared out, since sums and counts are kept and never averages."""
     whole = texts(203, 160, 151, 170, 180, length=150)
-    for protocol in PROTOCOLS:
+    for protocol in all_protocols():
         parts = []
         for documents in (whole.documents[:2], whole.documents[2:], whole.documents):
             few = DocumentSet(documents, 150, len(documents), 0, BOS)
-            request = Request(parse_method("none"), geometry, few, [40, 100], 21)
+            request = PerplexityRequest(parse_method("none"), geometry, few, [40, 100], 21)
             parts.append(measured(model, protocol, request))
         for one, other, both in zip(*parts, strict=True):
             assert one.document_nll_sums + other.document_nll_sums == both.document_nll_sums
@@ -234,26 +232,26 @@ def test_windows_are_made_when_they_are_run(geometry: RopeGeometry) -> None:
 
     batches = _batches(endless(), documents, 4)
     assert [len(next(batches)) for _ in range(10)] == [4] * 10 and made == 40
-    request = Request(parse_method("none"), geometry, documents, [100], 3)
-    assert isinstance(PROTOCOLS["sliding"].passes(request)[0].windows(), Iterator)
+    request = PerplexityRequest(parse_method("none"), geometry, documents, [100], 3)
+    assert isinstance(all_protocols()["sliding"].passes(request)[0].windows(), Iterator)
 
 
 def test_the_order_of_lengths_changes_nothing(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
     method = parse_method("dynamic-yarn")
     documents = texts(203, 160, length=150)
-    for protocol in PROTOCOLS.values():
+    for protocol in all_protocols():
         runs = [
-            protocol.measure(model, Request(method, geometry, documents, lengths, 21, 20), Options(), protocol)
+            measured(model, protocol, PerplexityRequest(method, geometry, documents, lengths, 21, 20))
             for lengths in ([60, 140], [140, 60])
         ]
         assert runs[0] == runs[1][::-1]
 
 
 def test_an_unknown_protocol_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"slide.*prefix, sliding, overlapping, tail, key-tokens"):
+    with pytest.raises(ConfigError, match=r"slide.*prefix, key-tokens, overlapping, sliding, tail"):
         find_protocol("slide")
 
 
 def test_no_length_has_documents(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
-    request = Request(parse_method("none"), geometry, texts(30), [64], 8)
-    assert measure_passes(model, request, PROTOCOLS["sliding"].passes(request), Options()) == [PerplexityPoint(64)]
+    request = PerplexityRequest(parse_method("none"), geometry, texts(30), [64], 8)
+    assert measured(model, "sliding", request) == [PerplexityPoint(64)]

@@ -19,7 +19,6 @@ from ropectl.evaluate.tasks import (
     build_trials,
     measure_task,
     score_interval,
-    used_length,
 )
 from ropectl.evaluate.tasks_api import evaluate_tasks, plan_tasks
 from ropectl.evaluate.tasks_config import TasksConfig
@@ -191,21 +190,6 @@ def test_an_interval_is_never_empty(value: float) -> None:
     """Trials that score alike are no certainty."""
     low, high = score_interval([value] * 20, is_share=True)
     assert low <= value <= high and high - low > 0.1
-
-
-@pytest.mark.parametrize(
-    ("scores", "trials", "expected"),
-    [
-        ([1.0, 0.9, 0.95], 25, 400),
-        ([1.0, 0.89, 1.0], 25, 100),
-        ([0.5, 1.0, 1.0], 25, 0),
-        ([1.0, 1.0, 1.0], 19, None),
-        ([1.0, 1.0, 1.0], 20, 400),
-    ],
-)
-def test_used_length_needs_every_shorter_one(scores: list[float], trials: int, expected: int | None) -> None:
-    entries = [(length, score, trials) for length, score in zip([100, 200, 400], scores, strict=True)]
-    assert used_length(entries, 0.9) == expected
 
 
 def test_average_counts_each_task_once() -> None:

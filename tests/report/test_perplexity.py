@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ropectl.evaluate.presets import PRESETS
+from ropectl.evaluate.perplexity.presets import PRESETS
 from ropectl.records import PerplexityPoint, PositionBin, to_json
 from ropectl.report.perplexity import perplexity_parts
 from ropectl.report.terminal import terminal_lines

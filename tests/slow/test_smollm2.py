@@ -13,10 +13,10 @@ import pytest
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.evaluate.config import PerplexityConfig
 from ropectl.evaluate.passkey import measure_passkey
-from ropectl.evaluate.perplexity import measure_perplexity
 from ropectl.evaluate.setup import Setup
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
+from tests.evaluate.measured import prefix_points
 from tests.evaluate.test_perplexity import naive_perplexity
 from tests.tolerances import ONE_PASS
 
@@ -39,7 +39,7 @@ def test_geometry_is_read_from_the_gguf_file(smollm2: Setup) -> None:
 def test_one_pass_equals_a_pass_per_length(smollm2: Setup) -> None:
     lengths = [64, 200, 512]
     documents = smollm2.documents(lengths)
-    points = measure_perplexity(smollm2.model, parse_method("none"), smollm2.geometry, documents, lengths)
+    points = prefix_points(smollm2.model, parse_method("none"), smollm2.geometry, documents, lengths)
     for point in points:
         rows = [document.input_ids[: point.context_length] for document in documents.documents]
         assert point.perplexity == pytest.approx(naive_perplexity(smollm2.model, rows), rel=ONE_PASS)
@@ -50,7 +50,7 @@ def test_more_context_helps_and_position_interpolation_hurts_without_tuning(smol
     lengths = [256, 1024]
     documents = smollm2.documents(lengths)
     plain, squeezed = (
-        measure_perplexity(smollm2.model, parse_method(spec), smollm2.geometry, documents, lengths)
+        prefix_points(smollm2.model, parse_method(spec), smollm2.geometry, documents, lengths)
         for spec in ("none", "pi:factor=8")
     )
     assert plain[1].nll_sum / plain[1].num_tokens < plain[0].nll_sum / plain[0].num_tokens

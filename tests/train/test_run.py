@@ -14,7 +14,7 @@ from ropectl.checkpoint.api import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, DataError, TrainingError
 from ropectl.evaluate.config import PerplexityConfig
-from ropectl.evaluate.perplexity_api import evaluate_perplexity
+from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
 from ropectl.hf.config.source import read_config
 from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.reporter import Reporter

@@ -26,7 +26,7 @@ def eval_perplexity(
             help="prefix (first N tokens, default), sliding (windows of N), overlapping (all of each window), tail (the same "
             "last tokens, given N) or key-tokens (those that gain from a long context).",
             rich_help_panel=_PROTOCOL,
-            autocompletion=completion.names_in("ropectl.evaluate.protocols", "PROTOCOLS"),
+            autocompletion=completion.protocols,
         ),
     ] = None,
     preset: Annotated[
@@ -35,7 +35,7 @@ def eval_perplexity(
             metavar="NAME",
             help="pi, yarn or longlora: measure as they did (default: none).",
             rich_help_panel=_PROTOCOL,
-            autocompletion=completion.names_in("ropectl.evaluate.presets", "PRESETS"),
+            autocompletion=completion.names_in("ropectl.evaluate.perplexity.presets", "PRESETS"),
         ),
     ] = None,
     stride: Annotated[
@@ -114,7 +114,7 @@ def eval_perplexity(
 
     settings = options.resolve_config(PerplexityConfig, config, given, eval_perplexity)
 
-    from ropectl.evaluate.presets import apply_preset
+    from ropectl.evaluate.perplexity.presets import apply_preset
 
     settings = apply_preset(settings)
 
@@ -125,8 +125,8 @@ def eval_perplexity(
         output.print_json(settings.model_dump(mode="json"))
         return
     from ropectl.cli.gates import gate_failed
-    from ropectl.evaluate.perplexity_api import evaluate_perplexity
-    from ropectl.evaluate.verdict import limit_messages
+    from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
+    from ropectl.evaluate.verdicts import limit_messages
     from ropectl.report.views import PERPLEXITY
 
     output.check_one_process("eval-perplexity")

@@ -10,6 +10,8 @@ from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.data.sources import open_source, same_source
 from ropectl.data.tokens import DocumentSet, select_documents
 from ropectl.errors import ConfigError, DataError
+from ropectl.evaluate.perplexity.protocols.prefix import Prefix
+from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
 from ropectl.evaluate.setup import default_lengths, missing_lengths_notes
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.source import ModelSource
@@ -72,12 +74,12 @@ class Validation:
     def _perplexity(
         self, model: Any, method: ScalingMethod, lengths: list[int], progress: Callable[[int], None]
     ) -> dict[int, float]:
-        from ropectl.evaluate.perplexity import measure_perplexity
+        from ropectl.evaluate.perplexity.runner import measure_perplexity
 
         rope = self.source.rope
-        points = measure_perplexity(
-            model, method, rope.geometry, self.documents, lengths, layers=rope.layer_type, progress=progress
-        )
+        request = PerplexityRequest(method, rope.geometry, self.documents, lengths)
+        options = PassOptions(rope.layer_type, progress=progress)
+        points = measure_perplexity(model, Prefix(), request, options)
         return {point.context_length: point.perplexity for point in points if point.perplexity is not None}
 
 

@@ -1,24 +1,19 @@
-"""What a perplexity protocol is: which windows go through the model, and which of their tokens are scored.
-
-A protocol is a plan, made without torch. What runs it (:mod:`ropectl.evaluate.perplexity`) knows no protocol.
-"""
+"""What goes through the model in a measurement of perplexity: windows of documents, in passes. Made without torch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ropectl.data.tokens import DocumentSet
-from ropectl.errors import ConfigError
-from ropectl.records import PerplexityPoint
 from ropectl.reporter import Progress, no_progress
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 
 
 @dataclass(frozen=True)
-class Request:
+class PerplexityRequest:
     """What is measured.
 
     Attributes:
@@ -26,12 +21,13 @@ class Request:
         geometry: What the model was trained with.
         documents: The scored documents.
         lengths: Context lengths [tokens].
-        stride: Tokens from one window to the next, for protocols that have it.
+        stride: Tokens from one window to the next, for protocols whose windows move.
         num_targets: K of protocol ``tail`` [tokens].
         short_context: K of protocol ``key-tokens``; None chooses it [tokens].
         keys: Key tokens that another model chose, by length: (documents, candidates) bool tensors; None lets the
             measured model choose.
         measured_trained_length: L of the measured model, where the one that is run is another; None for its own [tokens].
+        capacity: Longer contexts are marked as beyond it [tokens]; None marks nothing.
     """
 
     method: ScalingMethod
@@ -43,6 +39,7 @@ class Request:
     short_context: int | None = None
     keys: dict[int, Any] | None = None
     measured_trained_length: int | None = None
+    capacity: int | None = None
 
     @property
     def trained_length(self) -> int:
@@ -54,28 +51,26 @@ class Request:
         """Lengths that the documents have."""
         return [length for length in self.lengths if length <= self.documents.length]
 
+    def beyond(self, length: int) -> bool:
+        """Returns whether a context is past what the method was asked to reach."""
+        return self.capacity is not None and length > self.capacity
+
 
 @dataclass(frozen=True)
-class Options:
+class PassOptions:
     """How passes are run; none of it changes a number beyond rounding.
 
     Attributes:
         layers: The layer type that is scaled, where each has its own rotary table.
-        capacity: Longer contexts are marked as beyond it [tokens]; None marks nothing.
         prefill_chunk: Tokens per forward pass; None for whole windows.
         batch_size: Windows per forward pass.
         progress: Told the tokens of each forward pass.
     """
 
     layers: str | None = None
-    capacity: int | None = None
     prefill_chunk: int | None = None
     batch_size: int = 1
     progress: Progress = no_progress
-
-    def beyond(self, length: int) -> bool:
-        """Returns whether a context is past what the method was asked to reach."""
-        return self.capacity is not None and length > self.capacity
 
 
 @dataclass(frozen=True)
@@ -99,7 +94,7 @@ class Window:
         return self.stop - self.start + self._bos_is_put_first(documents)
 
     def input_ids(self, documents: DocumentSet) -> list[int]:
-        """Returns them; BOS stands once, at the beginning."""
+        """Returns the tokens that go through the model; BOS stands once, at the beginning."""
         ids = documents.documents[self.document].input_ids[self.start : self.stop]
         if self._bos_is_put_first(documents):
             assert documents.bos_token_id is not None
@@ -125,57 +120,6 @@ class Pass:
     windows: Callable[[], Iterator[Window]]
 
 
-def run_passes(model: Any, request: Request, options: Options, protocol: Protocol) -> list[PerplexityPoint]:
-    """Returns the points of a protocol that is nothing but its passes. Torch loads here."""
-    from ropectl.evaluate.perplexity import measure_passes
-
-    return measure_passes(model, request, protocol.passes(request), options, protocol.by_position)
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """A way to turn documents into a number for each context length.
-
-    Attributes:
-        name: What ``--protocol`` calls it.
-        summary: One line for people.
-        passes: Plans the passes for the lengths that documents have.
-        takes: Settings beside the lengths that mean something here.
-        measure: Runs it: model, request, options, protocol; returns a point for each length, in order.
-        check: Raises ConfigError for a request that cannot be; documents are not looked at.
-        default_stride: Tokens from one window to the next where none is asked for; None without windows that move.
-        by_position: Whether losses are told by position: every window begins where its document does.
-        has_baseline: Whether the unscaled model scores the same targets, so that both may be compared.
-        same_targets: Whether every length scores the same tokens.
-    """
-
-    name: str
-    summary: str
-    passes: Callable[[Request], list[Pass]]
-    takes: frozenset[str] = frozenset()
-    measure: Callable[[Any, Request, Options, Protocol], list[PerplexityPoint]] = field(default=run_passes)
-    check: Callable[[Request], None] = field(default=lambda request: None)
-    default_stride: int | None = None
-    by_position: bool = False
-    has_baseline: bool = True
-    same_targets: bool = False
-
-
 def tokens_of(passes: Sequence[Pass], documents: DocumentSet) -> int:
     """Returns the tokens that go through the model."""
     return sum(window.num_tokens(documents) for one in passes for window in one.windows())
-
-
-def check_stride(request: Request) -> None:
-    """Checks that no token falls between two windows, and that every scored one has some context.
-
-    Raises:
-        ConfigError: If the stride is no less than a length.
-    """
-    shortest = min(request.lengths)
-    if request.stride is not None and request.stride >= shortest:
-        raise ConfigError(
-            f"stride = {request.stride} is not possible at length {shortest}: a window there has at most "
-            f"{shortest - 1} tokens to score.",
-            f"Use --stride {shortest - 1} or less, or longer lengths, at least {request.stride + 1}.",
-        )

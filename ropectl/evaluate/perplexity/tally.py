@@ -10,8 +10,8 @@ from torch import Tensor
 
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import MeasurementError
-from ropectl.evaluate.positions import PositionSums
-from ropectl.evaluate.protocols.protocol import Window
+from ropectl.evaluate.perplexity.position_bins import PositionSums
+from ropectl.evaluate.perplexity.windows import Window
 from ropectl.evaluate.statistics import MAX_MEAN_NLL, perplexity_interval
 from ropectl.records import PerplexityPoint
 

@@ -1,0 +1,146 @@
+"""Perplexity of one method: settings in, record out.
+
+What runs models is imported where it is first needed: loading torch takes seconds, and a typing error is
+told without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ropectl.evaluate.config import MODELS_TOLERANCE, PerplexityConfig
+from ropectl.evaluate.perplexity.prepared import PreparedPerplexity, prepare_perplexity
+from ropectl.evaluate.perplexity.protocols.key_tokens import KeyTokens
+from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, tokens_of
+from ropectl.evaluate.request import manifest
+from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.statistics import BOOTSTRAP_SEED, RESAMPLES
+from ropectl.evaluate.verdicts import models_length, perplexity_verdict, short_delta
+from ropectl.records import (
+    Bootstrap,
+    FirstToken,
+    ModelsReach,
+    PerplexityManifest,
+    PerplexityPoint,
+    PerplexityRecord,
+    to_json,
+)
+from ropectl.reporter import Reporter
+from ropectl.rope.methods.none import NoScaling
+
+
+def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Reporter | None = None) -> dict[str, Any]:
+    """Returns perplexity over context lengths of one model under one method.
+
+    Where the method is not ``none``, the unscaled model scores the same targets at the lengths up to the trained one.
+
+    Args:
+        config: What to measure; by default ``builtin:tiny`` as it is, on ``builtin:stdlib``.
+        reporter: Told about progress and notes.
+
+    Returns:
+        A :class:`~ropectl.records.PerplexityRecord` as plain JSON values.
+
+    Raises:
+        RopectlError: If the request cannot work; found before weights load.
+    """
+    reporter = reporter or Reporter()
+    asked = prepare_perplexity(config or PerplexityConfig())
+    for note in asked.notes:
+        reporter.note(note)
+    request, baseline = asked.request, asked.baseline
+    if asked.key_setup is not None:
+        request = replace(request, keys=_keys_of(asked, asked.key_setup, reporter))
+    _ = asked.setup.model
+    requests = [request] if baseline is None else [request, baseline]
+    reporter.start("measuring", sum(tokens_of(asked.protocol.passes(one), one.documents) for one in requests))
+    points = _measured(asked, request, reporter)
+    unscaled = _measured(asked, baseline, reporter) if baseline is not None else []
+    return to_json(_record(asked, request, points, unscaled))
+
+
+def _options(asked: PreparedPerplexity, setup: Setup, reporter: Reporter) -> PassOptions:
+    config = asked.config
+    return PassOptions(setup.source.rope.layer_type, config.prefill_chunk, config.batch_size, reporter.advance)
+
+
+def _measured(asked: PreparedPerplexity, request: PerplexityRequest, reporter: Reporter) -> list[PerplexityPoint]:
+    """Returns the points of a request, run on the measured model."""
+    from ropectl.evaluate.perplexity.runner import measure_perplexity
+
+    reporter.cell(request.method.label, asked.protocol.name)
+    return measure_perplexity(asked.setup.model, asked.protocol, request, _options(asked, asked.setup, reporter))
+
+
+def _record(
+    asked: PreparedPerplexity,
+    request: PerplexityRequest,
+    points: list[PerplexityPoint],
+    unscaled: list[PerplexityPoint],
+) -> PerplexityRecord:
+    trained, config = request.trained_length, asked.config
+    models = None
+    tolerance = MODELS_TOLERANCE if config.tolerance is None else config.tolerance
+    reference = points if request.method == NoScaling() else unscaled
+    at_trained = next((point for point in reference if point.context_length == trained), None)
+    if asked.protocol.judges_models:
+        models = models_length(points, at_trained, tolerance, trained)
+    delta = short_delta(points, unscaled, trained)
+    return PerplexityRecord(
+        model=config.model,
+        method=str(request.method),
+        geometry=asked.setup.geometry,
+        text=config.text,
+        protocol=asked.protocol.name,
+        preset=config.preset,
+        stride=request.stride,
+        bos=_first_token(asked.setup),
+        points=points,
+        unscaled=unscaled,
+        reach=ModelsReach(models),
+        short_delta=delta,
+        verdict=perplexity_verdict(models, at_trained, delta, trained, tolerance),
+        manifest=_manifest(asked.setup, request),
+    )
+
+
+def _keys_of(asked: PreparedPerplexity, key_setup: Setup, reporter: Reporter) -> dict[int, Any]:
+    """Returns what the other model considers key tokens; its weights are released again."""
+    from ropectl.evaluate.perplexity.runner import losses_of
+
+    method = key_setup.method(None)
+    request = replace(
+        asked.request,
+        method=method,
+        geometry=key_setup.geometry,
+        lengths=asked.request.possible,
+        measured_trained_length=asked.setup.trained_length,
+    )
+    losses = losses_of(key_setup.model, request, _options(asked, key_setup, reporter))
+    reporter.start("measuring", tokens_of(asked.protocol.passes(request), request.documents))
+    reporter.cell(method.label, f"key tokens of {key_setup.source.name}")
+    keys = KeyTokens().choose(request, losses)
+    del losses  # it holds the model
+    key_setup.release()
+    return keys
+
+
+def _first_token(setup: Setup) -> FirstToken:
+    token = setup.bos_token_id
+    name = None if token is None else str(setup.tokenizer.convert_ids_to_tokens(token))
+    return FirstToken(setup.config.bos, token, name)
+
+
+def _manifest(setup: Setup, request: PerplexityRequest) -> PerplexityManifest:
+    documents = request.documents
+    return PerplexityManifest(
+        **manifest(setup),
+        documents=[document.name for document in documents.documents],
+        document_tokens=[len(document.input_ids) for document in documents.documents],
+        tokens_sha256=documents.fingerprint(),
+        dtype=str(setup.model.dtype).removeprefix("torch."),
+        device=str(setup.model.device),
+        bootstrap=Bootstrap(RESAMPLES, BOOTSTRAP_SEED),
+        tail_targets_per_document=request.num_targets,
+    )

@@ -1,0 +1,1 @@
+"""The protocols of perplexity, one file each, found by scanning."""
