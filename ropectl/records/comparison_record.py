@@ -19,13 +19,16 @@ from ropectl.rope.geometry import RopeGeometry
 class Reach:
     """How far a method goes, in three senses that are never the same question [tokens].
 
+    ``models`` and ``uses`` are the length up to which every measured length from the trained one on qualifies. Lengths
+    shorter than the trained one never count against it; where none from it on qualifies, the longest shorter one counts.
+
     Attributes:
         computes: Positions whose slow rotations were all seen in training (a formula; after a training of its
             own, at least the positions of that one); None if unlimited.
-        models: The length up to which every measured length from the trained one on qualifies: the same text is
-            predicted no worse than by the unscaled model at its trained length; 0 if none, None if not measured.
-        uses: Longest evaluated length up to which planted numbers are retrieved; 0 if none, None if
-            not measured, or on too few trials.
+        models: A length qualifies if the same text is predicted no worse than by the unscaled model at its trained
+            length; 0 if none does, None if not measured.
+        uses: A length qualifies if enough of the numbers hidden in a text are retrieved; 0 if none does, None if not
+            measured, or on too few trials.
     """
 
     computes: int | None

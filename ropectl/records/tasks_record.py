@@ -92,8 +92,8 @@ class TaskResult:
         metric: ``exact``: every answer token is the most likely one given those before it, which is what greedy
             decoding writes; ``contained``: the share of the references that the generated text contains.
         chance: Score of guessing; None where it is not defined.
-        uses: Longest length with a sufficient score at it and at every shorter one; 0 if there is none, None on
-            too few trials.
+        uses: The length up to which every length from the trained one on has a sufficient score, as
+            :attr:`Reach.uses` of a comparison [tokens]; 0 if there is none, None on too few trials.
         prompts_sha256: Hash of all prompts and answers: equal hashes mean the same trials.
         lengths: One entry a length.
     """
@@ -130,8 +130,8 @@ class TasksReach:
     """Up to which length the tasks together are solved.
 
     Attributes:
-        uses: Longest length with a sufficient average at it and at every shorter one [tokens]; 0 if there is none,
-            None on too few trials.
+        uses: The length up to which every length from the trained one on has a sufficient average [tokens]; 0 if
+            there is none, None on too few trials.
         used_score: The average that is sufficient, in [0, 1].
     """
 

@@ -58,7 +58,7 @@ def _verdicts(record: Mapping[str, Any]) -> Sheet:
         rows.append(Row(result["task"], cells([result["metric"], chance, shown, _uses(result["uses"])])))
     if len(tasks) > 1:
         rows.append(Row(AVERAGE, cells(["", "", "", _uses(reach["uses"])]), is_total=True))
-    title = f"Uses: longest length with {reach['used_score']:.0%} at it and every shorter one"
+    title = f"Uses: at least {reach['used_score']:.0%} at every length from L up to it"
     return Sheet(title, "task", columns(["metric", "chance", "trials a length", "uses"]), rows)
 
 

@@ -145,7 +145,7 @@ def test_gate(ropectl: Run, tmp_path: Path) -> None:
         (("--preset", "yarn", "--protocol", "tail"), ("--preset yarn", "tail", "Leave out")),
         (("--preset", "pi", "--length", "200"), ("stride = 256", "200", "longer lengths")),
         (("--protocol", "sliding", "--stride", "64", "--length", "64"), ("stride = 64", "--stride 63")),
-        (("--stride", "64"), ("--stride means nothing in protocol prefix", "sliding, overlapping")),
+        (("--stride", "64"), ("--stride means nothing in protocol prefix", "overlapping, sliding")),
         (("--protocol", "tail", "--document-tokens", "1k"), ("--document-tokens", "tail")),
         (("--key-model", "builtin:tiny"), ("--key-model", "key-tokens")),
         (("--tolerance", "0.1"), ("--tolerance", "tail")),

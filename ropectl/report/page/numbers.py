@@ -26,7 +26,7 @@ ASKED, LONGEST, MADE_FOR = "that were asked for", "that were the most measured",
 MEANINGS = {
     "computes": "Positions whose slow rotations were all seen in training. A formula, not a measurement.",
     "models": "Text is predicted no worse than by the unscaled model at its trained length. Measured.",
-    "uses": "Passkeys are retrieved at this length and at every shorter one. Measured.",
+    "uses": "Passkeys are retrieved at every length from the trained one up to this. Measured.",
 }
 
 

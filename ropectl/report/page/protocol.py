@@ -38,7 +38,7 @@ def comparison_protocol(record: Mapping[str, Any]) -> Section:
             f"and each length, seed {config.get('seed', NOTHING)}"
             + (f", {distractors} other labelled keys" if distractors else "")
             + ". Answers are scored token by token, which finds what greedy decoding would write. Wilson 95 % intervals. "
-            f"uses: at least {accuracy_wanted(record)} at a length and at every shorter one."
+            f"uses: at least {accuracy_wanted(record)} at every length from the trained one up to it."
         )
     sentences.append(
         "computes: the longest context in which no pair that never made a full turn in training turns further than it did then."
