@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from importlib.metadata import entry_points
 from types import ModuleType
 from typing import ClassVar, Protocol, TypeVar
 
@@ -36,6 +35,8 @@ def find_classes(
         noun: What such a class is called in messages, in the plural.
         error: Raised for two of one name.
     """
+    from importlib.metadata import entry_points  # slow to import, and not wanted by every command
+
     names = [info.name for info in pkgutil.iter_modules(package.__path__)]
     modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
     modules += [point.load() for point in entry_points(group=group)]

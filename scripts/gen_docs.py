@@ -19,8 +19,9 @@ from typing import Any
 
 from docs_cli import cli_page
 from docs_methods import methods_page
+from model_types import census
 
-from ropectl.hf.census import census
+from ropectl.data.sources import all_sources
 from ropectl.hf.config.geometry import describe_rope
 from ropectl.report.figures.catalog import drawings_of
 from ropectl.report.figures.output import write_figures
@@ -46,6 +47,7 @@ FIGURES = {"quickstart": ("perplexity", "passkeys"), "smollm2": ("perplexity-tai
 
 METHODS = ("<!-- methods:begin (scripts/gen_docs.py) -->", "<!-- methods:end -->")
 TASKS = ("<!-- tasks:begin (scripts/gen_docs.py) -->", "<!-- tasks:end -->")
+SOURCES = ("<!-- sources:begin (scripts/gen_docs.py) -->", "<!-- sources:end -->")
 MATRIX = ("<!-- matrix:begin (scripts/gen_docs.py) -->", "<!-- matrix:end -->")
 FAMILIES = ("<!-- families:begin (scripts/gen_docs.py) -->", "<!-- families:end -->")
 
@@ -102,6 +104,11 @@ def tasks_table() -> str:
         row = (f"`{entry['name']}`", entry["title"], entry["measures"], metric, parameters, entry["reference"])
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
+
+
+def sources_list() -> str:
+    """Returns the kinds of text sources as a Markdown list."""
+    return "\n".join(f"- {kind.help}" for kind in all_sources().values())
 
 
 def families_heading() -> str:
@@ -180,6 +187,7 @@ PARTS: tuple[tuple[Path, tuple[str, str], Callable[[], str]], ...] = (
         for name in ("quickstart", "smollm2")
     ),
     (DOCS / "measuring.md", TASKS, tasks_table),
+    (DOCS / "measuring.md", SOURCES, sources_list),
     (DOCS / "checkpoints.md", MATRIX, matrix_example),
     (DOCS / "checkpoints.md", FAMILIES, families_table),
 )

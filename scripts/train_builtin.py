@@ -1,6 +1,6 @@
 """Trains the model behind ``builtin:tiny`` from nothing but the installed Python.
 
-Data: the tuning side of the standard-library corpus (``ropectl/data/stdlib_source.py``) and generated
+Data: the tuning side of the standard-library corpus (``ropectl/data/stdlib.py``) and generated
 passkey prompts. The run is seeded per step, so an interrupted run continues with exactly the batches
 it would have seen; a checkpoint is written every ``--checkpoint-every`` steps and picked up again by
 the same command.
@@ -30,7 +30,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.data.passkey_wording import FILLER, NEEDLE, QUESTION, TASK, FillerStream
-from ropectl.data.stdlib_source import stdlib_documents
+from ropectl.data.stdlib import stdlib_documents
 
 BOS = "<|bos|>"
 
@@ -298,7 +298,7 @@ tried and tested with nothing downloaded. It models Python source and retrieves 
 good for nothing else.
 
 - Data: the standard-library sources of CPython {platform.python_version()} (PSF licence), tuning side of the split in
-  `ropectl/data/stdlib_source.py` (three modules in four), and generated passkey prompts. No held-out module
+  `ropectl/data/stdlib.py` (three modules in four), and generated passkey prompts. No held-out module
   was trained on.
 - Made by: `python scripts/train_builtin.py --work DIR`, then the same with `--export`
 - Steps: {last["step"]}, training time: {last["seconds"] / 60:.0f} minutes on two CPU cores, final training loss: {last["loss"]:.4f}

@@ -39,8 +39,8 @@ def run(copy: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_there_are_three() -> None:
-    assert sorted(Path(name).parent.name for name in RECIPES) == ["kinds", "methods", "runtimes"]
+def test_there_are_four() -> None:
+    assert sorted(Path(name).parent.name for name in RECIPES) == ["kinds", "methods", "runtimes", "text_sources"]
 
 
 def test_a_method(copy: Path) -> None:
@@ -53,6 +53,15 @@ def test_a_method(copy: Path) -> None:
     assert divisors[0] == 1 and divisors[-1] == pytest.approx(4)
     low, high = 20, 46  # floor(c(32)) = floor(20.9), ceil(c(1)) = ceil(45.03)
     assert divisors[33] == pytest.approx(4 ** ((33 - low) / (high - low)))
+
+
+def test_a_text_source(copy: Path) -> None:
+    """Help names it, and it is measured."""
+    assert "py:PACKAGE" in run(copy, "eval-perplexity", "--help")
+    record = json.loads(
+        run(copy, "eval-perplexity", "--text", "py:pyyaml", "--length", "64", "--documents", "2", "--format", "json")
+    )
+    assert record["manifest"]["documents"] == ["_yaml/__init__.py", "yaml/__init__.py"]
 
 
 def test_a_task(copy: Path) -> None:

@@ -76,9 +76,9 @@ def models(incomplete: str) -> list[str]:
 
 def sources(incomplete: str) -> list[str]:
     """Built-in texts once their name has begun; before that, and for all others, the shell offers files."""
-    from ropectl.data.sources import BUILTIN_SOURCES
+    from ropectl.data.sources import source_names
 
-    return _fitting(BUILTIN_SOURCES, incomplete) if incomplete else []
+    return _fitting(source_names(), incomplete) if incomplete else []
 
 
 def methods_or_models(incomplete: str) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from ropectl.cli import completion
+from ropectl.data.sources import source_spellings
 from ropectl.report import formats
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ Text = Annotated[
     str | None,
     typer.Option(
         metavar="SOURCE",
-        help="builtin:stdlib (default), a file, a folder, a glob, FILE.jsonl#FIELD, a saved data set or hf:NAME.",
+        help=f"Text to measure on: {source_spellings()} (default builtin:stdlib).",
         rich_help_panel=_TEXT,
         autocompletion=completion.sources,
     ),

@@ -1,87 +1,62 @@
-"""Text sources: what ``--text`` can name. A new kind of source is one line in a table and the functions it names."""
+"""Text sources: what ``--text`` can name.
+
+Every module in ``ropectl/data/text_sources`` is scanned, and every module that an installed package names under the
+entry-point group ``ropectl.text_sources``.
+"""
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
-from ropectl.data.datasets_source import (
-    HUB_PREFIX,
-    hub_documents,
-    hub_identity,
-    is_saved_dataset,
-    saved_documents,
-    saved_identity,
-)
+from ropectl.data import text_sources
 from ropectl.data.documents import Document
-from ropectl.data.files_source import file_documents, file_identity
-from ropectl.data.stdlib_source import stdlib_documents
+from ropectl.data.text_source import NothingThereError, TextSource
+from ropectl.discovery import find_classes
 from ropectl.errors import DataError
-from ropectl.names import name_hint
 
-BUILTIN_PREFIX = "builtin:"
-BUILTIN_SOURCES: dict[str, Callable[[], Iterator[Document]]] = {
-    "builtin:stdlib": partial(stdlib_documents, held_out=True),
-    "builtin:stdlib-train": partial(stdlib_documents, held_out=False),
-}
+ENTRY_POINT_GROUP = "ropectl.text_sources"
+
+#: What no other kind claims is a file, a folder or a glob.
+LAST = "files"
 
 
-@dataclass(frozen=True)
-class SourceKind:
-    """A way to write a text source.
+@cache
+def all_sources() -> dict[str, TextSource]:
+    """Returns every kind of text source by name; the first that matches is meant.
 
-    Attributes:
-        name: Short name of the kind.
-        matches: Returns whether a source is written this way.
-        documents: Returns its documents in a stable order, read one at a time.
-        identity: Returns a JSON value that differs whenever the text may be another one.
+    Raises:
+        ConfigError: If two kinds share a name.
     """
-
-    name: str
-    matches: Callable[[str], bool]
-    documents: Callable[[str], Iterator[Document]]
-    identity: Callable[[str], Any]
+    found = find_classes(text_sources, TextSource, ENTRY_POINT_GROUP, "text sources")  # type: ignore[type-abstract]
+    return {name: kind() for name, kind in sorted(found.items(), key=lambda item: item[0] == LAST)}
 
 
-def _builtin_documents(source: str) -> Iterator[Document]:
-    if source not in BUILTIN_SOURCES:
-        raise DataError(f"There is no text source {source!r}.", name_hint(source, BUILTIN_SOURCES))
-    return BUILTIN_SOURCES[source]()
+def source_spellings() -> str:
+    """Returns how sources of every kind are written, in one line for help and messages."""
+    *others, last = (kind.spelling for kind in all_sources().values())
+    return f"{', '.join(others)}, {last}" if others else last
 
 
-def _starts_with(prefix: str) -> Callable[[str], bool]:
-    return lambda source: source.startswith(prefix)
-
-
-#: The first that matches is taken; whatever no other kind claims is a file, a folder or a glob.
-SOURCE_KINDS = (
-    SourceKind(
-        "builtin", _starts_with(BUILTIN_PREFIX), _builtin_documents, lambda source: [source, platform.python_version()]
-    ),
-    SourceKind("hub", _starts_with(HUB_PREFIX), hub_documents, hub_identity),
-    SourceKind("saved", is_saved_dataset, saved_documents, saved_identity),
-    SourceKind("files", lambda source: True, file_documents, file_identity),
-)
+def source_names() -> list[str]:
+    """Returns the sources that have a fixed name, for completion."""
+    return [name for kind in all_sources().values() for name in kind.names]
 
 
 def open_source(source: str) -> Iterator[Document]:
     """Returns the documents of a text source, in a stable order, read one at a time.
 
     Args:
-        source: ``builtin:stdlib`` (held-out modules of Python's standard library) or
-            ``builtin:stdlib-train`` (the other side); ``hf:NAME[,CONFIG][:SPLIT][#FIELD]``, a data set on the
-            hub, streamed; ``FOLDER[:SPLIT][#FIELD]``, a data set saved to disk; a text file; a ``.jsonl``,
-            ``.parquet`` or ``.arrow`` file of rows (``FILE#FIELD``); a folder (all its files, recursively) or a
-            glob pattern. Where no field is named it is ``input_ids`` if there is one, and the documents are
-            then tokens, else ``text``.
+        source: Written as :func:`source_spellings` says. Where no field is named it is ``input_ids`` if there is
+            one, and the documents are then tokens, else ``text``.
 
     Raises:
         DataError: If nothing is there, or it cannot be read.
     """
-    return _kind(source).documents(source)
+    with _spellings_told():
+        return _kind(source).documents(source)
 
 
 def source_identity(source: str) -> list[Any]:
@@ -94,7 +69,8 @@ def source_identity(source: str) -> list[Any]:
         DataError: If nothing is there.
     """
     kind = _kind(source)
-    return [kind.name, kind.identity(source)]
+    with _spellings_told():
+        return [kind.name, kind.identity(source)]
 
 
 def same_source(one: str, other: str) -> bool:
@@ -103,10 +79,18 @@ def same_source(one: str, other: str) -> bool:
     Raises:
         DataError: If nothing is there.
     """
-    if one == other or one.startswith(HUB_PREFIX) or other.startswith(HUB_PREFIX):
+    if one == other or _kind(one).is_remote or _kind(other).is_remote:
         return one == other
     return source_identity(one) == source_identity(other)
 
 
-def _kind(source: str) -> SourceKind:
-    return next(kind for kind in SOURCE_KINDS if kind.matches(source))
+def _kind(source: str) -> TextSource:
+    return next(kind for kind in all_sources().values() if kind.matches(source))
+
+
+@contextmanager
+def _spellings_told() -> Iterator[None]:
+    try:
+        yield
+    except NothingThereError as error:
+        raise DataError(error.message, f"Give {source_spellings()}.") from None

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
+from ropectl.data.sources import source_spellings
 from ropectl.hf.settings import ModelSettings
 
 DEFAULT_TEXT = "builtin:stdlib"
@@ -33,7 +34,7 @@ class TextConfig(ModelConfig):
 
     text: str = Field(
         DEFAULT_TEXT,
-        description="builtin:stdlib, a file, a folder, a glob, FILE.jsonl#FIELD, a saved data set or hf:NAME",
+        description=f"text to measure on: {source_spellings()}",
     )
     documents: int = Field(12, ge=1, description="most documents to score")
     batch_size: int = Field(1, ge=1, description="documents per forward pass")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from datasets import Dataset, DatasetDict
 
-from ropectl.data.datasets_source import parse_hub_address
 from ropectl.data.documents import Document
 from ropectl.data.sources import open_source, source_identity
+from ropectl.data.text_sources.hub import parse_hub_address
 from ropectl.errors import DataError
 
 TEXTS = {"text": ["eins", "zwei", "drei"], "body": ["one", "two", "three"], "number": [1, 2, 3]}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ import ropectl.data.sources as sources
 from ropectl.data.address import parse_address
 from ropectl.data.documents import Document
 from ropectl.data.sources import open_source, source_identity
+from ropectl.data.text_source import TextSource
 from ropectl.errors import DataError
 
 
@@ -131,13 +134,34 @@ def test_identity_changes_with_the_files(tmp_path: Path) -> None:
     assert source_identity("builtin:stdlib") != source_identity("builtin:stdlib-train")
 
 
-def test_a_new_kind_of_source_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = sources.SourceKind(
-        "letters",
-        lambda source: source.startswith("letters:"),
-        lambda source: (Document(letter, letter) for letter in source.removeprefix("letters:")),
-        lambda source: source,
-    )
-    monkeypatch.setattr(sources, "SOURCE_KINDS", (kind, *sources.SOURCE_KINDS))
+class Letters(TextSource):
+    """Letters as documents."""
+
+    name = "letters"
+    spelling = "letters:ABC"
+    help = "`letters:ABC`, a document a letter"
+    names = ("letters:xyz",)
+
+    def matches(self, source: str) -> bool:
+        return source.startswith("letters:")
+
+    def documents(self, source: str) -> Iterator[Document]:
+        return (Document(letter, letter) for letter in source.removeprefix("letters:"))
+
+    def identity(self, source: str) -> Any:
+        return source
+
+
+def test_a_new_kind_of_source_names_itself_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"letters": Letters(), **sources.all_sources()}
+    monkeypatch.setattr(sources, "all_sources", lambda: kinds)
     assert [d.text for d in open_source("letters:ab")] == ["a", "b"]
     assert source_identity("letters:ab") == ["letters", "letters:ab"]
+    assert "letters:ABC" in sources.source_spellings() and "letters:xyz" in sources.source_names()
+    with pytest.raises(DataError) as refused:
+        open_source("no such file")
+    assert sources.source_spellings() in refused.value.hint
+
+
+def test_a_file_is_what_nothing_else_is() -> None:
+    assert list(sources.all_sources()) == ["builtin", "hub", "saved", "files"]

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from ropectl.data import token_store, tokenizing
 from ropectl.data.documents import Document
-from ropectl.data.sources import SOURCE_KINDS, SourceKind, open_source
+from ropectl.data.sources import open_source
+from ropectl.data.text_source import TextSource
 from ropectl.data.token_cache import cache_folder
 from ropectl.data.token_store import ROW_TOKENS, TokenStore, tokenizer_hash
 from ropectl.data.tokenizing import text_parts
@@ -138,8 +139,19 @@ def test_tokens_that_the_model_does_not_know(tmp_path: Path, tokenizer: Any) -> 
 
 def letters(monkeypatch: pytest.MonkeyPatch, documents: Iterator[Document]) -> str:
     """A source that is a generator of the test's own."""
-    kind = SourceKind("test", lambda source: source == "test:", lambda source: documents, lambda source: source)
-    monkeypatch.setattr("ropectl.data.sources.SOURCE_KINDS", (kind, *SOURCE_KINDS))
+
+    class Generated(TextSource):
+        def matches(self, source: str) -> bool:
+            return source == "test:"
+
+        def documents(self, source: str) -> Iterator[Document]:
+            return documents
+
+        def identity(self, source: str) -> Any:
+            return source
+
+    Generated.name = "test"
+    monkeypatch.setattr("ropectl.data.sources.all_sources", lambda: {"test": Generated()})
     return "test:"
 
 

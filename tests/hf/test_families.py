@@ -20,7 +20,6 @@ from transformers import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from ropectl.errors import MethodError, PatchError, UnsupportedModelError
-from ropectl.hf.census import census
 from ropectl.hf.config.families import FAMILIES, INTERLEAVED, family_of
 from ropectl.hf.config.geometry import RopeDescription, describe_rope
 from ropectl.hf.config.writer import patched_config
@@ -34,6 +33,7 @@ from ropectl.hf.model.rotary import (
     verify_rope,
 )
 from ropectl.rope.registry import parse_method
+from scripts.model_types import census
 from tests.hf.tiny_families import TRAINED, tiny_config, tiny_model
 
 CENSUS = census()

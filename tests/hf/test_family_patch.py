@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from ropectl.errors import ConfigError, MethodError, PatchError
-from ropectl.hf.census import census
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.geometry import describe_rope
 from ropectl.hf.model.patch import apply_rope
 from ropectl.hf.model.rotary import rotary_module, text_config_values, verify_rope
 from ropectl.hf.model.softmax_scale import latent_layers
 from ropectl.rope.registry import parse_method
+from scripts.model_types import census
 from tests.hf.tiny_families import TRAINED, tiny_config, tiny_model
 
 IDS = (torch.arange(160) * 7).remainder(60).unsqueeze(0) + 2

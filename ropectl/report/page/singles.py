@@ -135,7 +135,9 @@ def tasks_sections(record: Mapping[str, Any]) -> list[Section]:
     uses = None if uses is None else int(uses)
     wanted = percent(record["reach"].get("used_score"))
     verdict: list[Block] = [
-        Words(f"Uses {tokens(uses)}: at least {wanted} on average at every length from the trained one up to it.", "lead"),
+        Words(
+            f"Uses {tokens(uses)}: at least {wanted} on average at every length from the trained one up to it.", "lead"
+        ),
         reach_bars({"uses": uses}, max([*lengths, trained]), trained, aim=LONGEST),
     ]
     table = Table("Score, 95 % interval", ["task", *(f"{n:,}" for n in lengths), "uses", "metric"], rows)

@@ -6,29 +6,40 @@ import json
 from collections.abc import Callable, Iterator
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ropectl.data.address import exists, expand, file_stamps, parse_address, visible_files
-from ropectl.data.datasets_source import data_file_documents
+from ropectl.data.dataset_rows import data_file_documents
 from ropectl.data.documents import Document, row_document
+from ropectl.data.text_source import NothingThereError, TextSource
 from ropectl.errors import DataError
 
 
-def file_documents(source: str) -> Iterator[Document]:
-    """Returns the documents of ``FILE``, ``FOLDER`` or ``'GLOB'``, each with ``#FIELD`` for files of rows.
+class TextFiles(TextSource):
+    """A file, a folder or a glob pattern: whatever no other kind claims."""
 
-    Raises:
-        DataError: If nothing is there, or a file is not what its name says.
-    """
-    address = parse_address(source, "#")
-    paths = _paths(address.name, source)
-    return (document for path in paths for document in _reader(path)(path, address.field))
+    name: ClassVar[str] = "files"
+    spelling: ClassVar[str] = "a file, a folder, a glob in quotes or FILE.jsonl#FIELD"
+    help: ClassVar[str] = "a file, a folder, a glob; `FILE.jsonl#FIELD`, likewise `.parquet` and `.arrow`"
 
+    def matches(self, source: str) -> bool:
+        """Returns True: every other kind is asked before."""
+        return True
 
-def file_identity(source: str) -> Any:
-    """Returns what changes whenever the text may have changed."""
-    address = parse_address(source, "#")
-    return [address.field, file_stamps(_paths(address.name, source))]
+    def documents(self, source: str) -> Iterator[Document]:
+        """Returns one document a file, or a row of a file of rows.
+
+        Raises:
+            DataError: If nothing is there, or a file is not what its name says.
+        """
+        address = parse_address(source, "#")
+        paths = _paths(address.name, source)
+        return (document for path in paths for document in _reader(path)(path, address.field))
+
+    def identity(self, source: str) -> Any:
+        """Returns the field, and the stamps of the files."""
+        address = parse_address(source, "#")
+        return [address.field, file_stamps(_paths(address.name, source))]
 
 
 def _paths(name: str, source: str) -> list[Path]:
@@ -37,10 +48,7 @@ def _paths(name: str, source: str) -> list[Path]:
         found = (Path(each) for each in glob(str(path), recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
         paths = sorted(each for each in found if each.is_file())
     elif not exists(name):
-        raise DataError(
-            f"There is no text at {source!r}.",
-            "Give a file, a folder, a glob in quotes, hf:NAME for a data set on the hub, or builtin:stdlib.",
-        )
+        raise NothingThereError(f"There is no text at {source!r}.")
     else:
         paths = visible_files(path) if path.is_dir() else [path]
     if not paths:

@@ -1,0 +1,93 @@
+"""Rows of data sets as documents, through the ``datasets`` library.
+
+Rows are streamed. Nothing that comes with a data set is executed: the library has had no loading scripts
+since 4.0, the oldest version that is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ropectl.data.documents import Document, choose_field, row_document
+from ropectl.errors import DataError
+
+#: Where a data set is divided and nothing is said.
+DEFAULT_SPLIT = "train"
+
+#: How ``datasets`` names its readers, by the end of a file's name.
+_FILE_FORMATS = {".parquet": "parquet", ".arrow": "arrow"}
+
+#: What to do, by a part of the library's message in small letters; the first that fits.
+_HINTS = {
+    "gated": "Accept its terms on the hub, then log in: hf auth login",
+    "scripts are no longer supported": "Code that comes with a data set is never run; look for the same data as Parquet or JSON lines.",
+    "available splits": "Name one of them: --text hf:NAME:SPLIT",
+    "config name is missing": "Name one of them: --text hf:NAME,CONFIG",
+    "builderconfig": "Name one that there is: --text hf:NAME,CONFIG",
+    "reach": "The hub is not to be had: connect, unset HF_HUB_OFFLINE, or give a local file or folder.",
+    "offline": "The hub is not to be had: connect, unset HF_HUB_OFFLINE, or give a local file or folder.",
+    "doesn't exist": "Check the name, and log in if it is private: hf auth login",
+}
+
+
+def data_file_documents(path: Path, field: str) -> Iterator[Document]:
+    """Yields the documents of a Parquet or Arrow file, one a row.
+
+    Raises:
+        DataError: If it has no such field, or is damaged.
+    """
+    with library_errors_told(str(path)):
+        from datasets import load_dataset
+
+        files = [str(path.absolute())]
+        dataset = load_dataset(_FILE_FORMATS[path.suffix], data_files=files, split="train", streaming=True)
+    yield from documents_of(dataset, str(path), field)
+
+
+def documents_of(dataset: Any, name: str, field: str) -> Iterator[Document]:
+    """Returns the documents of a data set, one a row; the field is checked here where the columns are known, else at the first row."""
+    columns = dataset.column_names
+    if columns is not None:
+        field = _checked(columns, name, field)
+        dataset = dataset.select_columns([field])  # nothing else is decoded
+    return _documents(dataset, name, field)
+
+
+def _documents(dataset: Any, name: str, field: str) -> Iterator[Document]:
+    with library_errors_told(name):
+        for number, row in enumerate(dataset):
+            chosen = _checked(list(row), name, field)
+            document = row_document(f"{name}:{number}", row, chosen)
+            if document is None:
+                raise DataError(
+                    f"{name}, row {number}: the field {chosen!r} is neither text nor a list of tokens.",
+                    "Name another field: --text SOURCE#FIELD",
+                )
+            yield document
+
+
+def _checked(columns: list[str], name: str, field: str) -> str:
+    chosen = choose_field(columns, field)
+    if chosen not in columns:
+        raise DataError(
+            f"{name} has no field {chosen!r}; it has: {', '.join(columns) or 'none'}.",
+            "Name one of them: --text SOURCE#FIELD",
+        )
+    return chosen
+
+
+@contextmanager
+def library_errors_told(name: str) -> Iterator[None]:
+    """Turns whatever goes wrong in the library into one message: it streams with several HTTP and file libraries."""
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:
+        message = " ".join(str(error).split()) or type(error).__name__
+        shown = message if len(message) <= 300 else f"{message[:300]} ..."
+        hint = next((hint for part, hint in _HINTS.items() if part in message.lower()), "")
+        raise DataError(f"Cannot read the data set {name!r}: {shown}", hint) from error

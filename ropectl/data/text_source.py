@@ -1,0 +1,48 @@
+"""What a kind of text source is: how it is written, and how its documents are read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from ropectl.data.documents import Document
+from ropectl.errors import DataError
+
+
+class NothingThereError(DataError):
+    """No text is where a source says; :mod:`ropectl.data.sources` adds what could have been meant."""
+
+
+class TextSource(ABC):
+    """A kind of text that ``--text`` can name. Help, documentation and messages read from here how it is written.
+
+    Attributes:
+        name: Short name of the kind; part of what tells one text from another.
+        spelling: How such a source is written, in a few words for help and messages.
+        help: The same at length, for the documentation.
+        names: Whole sources of this kind, which completion offers.
+        is_remote: Whether to ask for its identity takes a network.
+    """
+
+    name: ClassVar[str]
+    spelling: ClassVar[str]
+    help: ClassVar[str]
+    names: ClassVar[tuple[str, ...]] = ()
+    is_remote: ClassVar[bool] = False
+
+    @abstractmethod
+    def matches(self, source: str) -> bool:
+        """Returns whether a source is written this way."""
+
+    @abstractmethod
+    def documents(self, source: str) -> Iterator[Document]:
+        """Returns its documents in a stable order, read one at a time.
+
+        Raises:
+            DataError: If nothing is there, or it cannot be read.
+        """
+
+    @abstractmethod
+    def identity(self, source: str) -> Any:
+        """Returns a JSON value that differs whenever the text may be another one."""

@@ -1,0 +1,1 @@
+"""Kinds of text sources, one file each; every module here is scanned."""
