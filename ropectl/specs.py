@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ropectl.errors import ConfigError
@@ -77,6 +78,43 @@ def describe_range(field: FieldInfo) -> str:
     return " and ".join(bounds)
 
 
+@dataclass(frozen=True)
+class Fault:
+    """The most telling thing that pydantic found wrong.
+
+    Attributes:
+        name: The field; None for a rule over several.
+        problem: What is wrong with it, in our words.
+        is_unknown: There is no such field.
+        is_missing: The field has no default and was not given.
+    """
+
+    name: str | None
+    problem: str
+    is_unknown: bool = False
+    is_missing: bool = False
+
+    @classmethod
+    def of(cls, kind: type[BaseModel], error: ValidationError) -> Fault:
+        """Returns the fault: an unknown field before all others, for it may be a misspelt one.
+
+        Args:
+            kind: What could not be made.
+            error: The complaint.
+        """
+        first = min(error.errors(), key=lambda entry: entry["type"] != "extra_forbidden")
+        problem = str(first["msg"]).removeprefix("Value error, ")
+        if not first["loc"]:
+            return cls(None, problem)
+        name, failure = str(first["loc"][0]), first["type"]
+        field = kind.model_fields.get(name)
+        allowed = describe_range(field) if field is not None else ""
+        detail = next((text for start, text in NO_SUCH_TYPE.items() if failure.startswith(start)), None)
+        if failure.startswith(("greater_than", "less_than")) and allowed:
+            detail = f"it must be {allowed}"
+        return cls(name, detail or problem[0].lower() + problem[1:], failure == "extra_forbidden", failure == "missing")
+
+
 def explain(
     kind: type[BaseModel],
     spec_name: str,
@@ -84,7 +122,7 @@ def explain(
     parameters: dict[str, Any],
     example: Callable[[str], str],
 ) -> tuple[str, str]:
-    """Returns pydantic's most telling complaint as message and hint.
+    """Returns pydantic's most telling complaint about the parameters of a spec, as message and hint.
 
     Args:
         kind: What could not be made.
@@ -93,24 +131,17 @@ def explain(
         parameters: As they were given.
         example: Returns what to type to give a missing parameter.
     """
-    errors = sorted(error.errors(), key=lambda entry: entry["type"] != "extra_forbidden")
-    first = errors[0]
-    if not first["loc"]:  # a rule over several parameters; its text is ours
-        return f"{spec_name}: {first['msg'].removeprefix('Value error, ')}", ""
-    name = str(first["loc"][0])
-    known = ", ".join(kind.model_fields) or "none"
-    if first["type"] == "extra_forbidden":
-        near = near_names(name, kind.model_fields)
+    fault = Fault.of(kind, error)
+    if fault.name is None:
+        return f"{spec_name}: {fault.problem}", ""
+    if fault.is_unknown:
+        near = near_names(fault.name, kind.model_fields)
         meant = f"Did you mean {' or '.join(near)}? " if near else ""
-        return f"{spec_name} has no parameter {name!r}.", f"{meant}Its parameters: {known}."
-    if first["type"] == "missing":
-        return f"{spec_name} needs {name} ({kind.model_fields[name].description}).", example(name)
-    allowed = describe_range(kind.model_fields[name])
-    detail = first["msg"][0].lower() + first["msg"][1:]
-    detail = f"must be finite and {allowed}" if allowed else detail
-    if first["type"] != "finite_number":
-        detail = next((text for start, text in NO_SUCH_TYPE.items() if first["type"].startswith(start)), detail)
-    return f"{spec_name}: {name} = {parameters.get(name)} is not possible: {detail}.", ""
+        known = ", ".join(kind.model_fields) or "none"
+        return f"{spec_name} has no parameter {fault.name!r}.", f"{meant}Its parameters: {known}."
+    if fault.is_missing:
+        return f"{spec_name} needs {fault.name} ({kind.model_fields[fault.name].description}).", example(fault.name)
+    return f"{spec_name}: {fault.name} = {parameters.get(fault.name)} is not possible: {fault.problem}.", ""
 
 
 def describe_parameter(name: str, field: FieldInfo) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from docs_markdown import code, escaped, generated_note, page, table
-from typer.main import get_command
 
 from ropectl.cli import app as application
 from ropectl.cli.gates import EXIT_GATE
@@ -32,16 +31,15 @@ INTRODUCTION = (
 
 def cli_page() -> str:
     """Returns the page."""
-    group: Any = get_command(application.app)
     parts = [generated_note("the commands' own help"), "# Command line", *INTRODUCTION]
     parts.append("\n".join(table(("Exit code", "Meaning"), EXIT_CODES)))
     rows = [
-        (f"[{code(name)}](#{name})", panel, escaped(description(function)[0]))
-        for name, panel, function in application.COMMANDS
+        (f"[{code(command.name)}](#{command.name})", command.panel, escaped(description(command.function)[0]))
+        for command in application.COMMANDS
     ]
     parts.append("\n".join(table(("Command", "", "What it does"), rows)))
-    for name, _, function in application.COMMANDS:
-        parts += _command(name, function, group.commands[name])
+    for command in application.COMMANDS:
+        parts += _command(command.name, command.function, application.full_command(command.name))
     return page(parts)
 
 

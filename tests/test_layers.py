@@ -11,11 +11,11 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "ropectl"
 LAYERS = {
-    "errors": 1, "names": 1, "config_file": 1, "environment": 3, "lengths": 1, "rope": 1, "records": 1, "settings": 1,
+    "errors": 1, "names": 1, "config_file": 1, "environment": 3, "lengths": 1, "rope": 1, "records": 1, "option": 1, "setting_types": 1,
     "discovery": 1, "specs": 1, "printable": 1, "reporter": 1,
     "hf": 2, "gguf": 2, "runtimes": 2, "data": 2, "tasks": 2, "builtin": 2, "runs": 2,
     "evaluate": 3, "checkpoint": 3, "train": 3,
-    "compare": 4, "report": 4,
+    "compare": 4, "advise": 4, "report": 4,
     "cli": 5,
 }  # fmt: skip
 ENTRY_POINTS = ("__init__", "__main__")
@@ -69,7 +69,7 @@ def test_imports_only_downwards(path: Path) -> None:
         "import ropectl.runtimes as r; from ropectl.runtimes.matrix import all_runtimes; assert len(all_runtimes()) == 4",
         "import ropectl.records.reading, ropectl.lengths, ropectl.runs",
         "import ropectl.tasks.registry as r; r.all_tasks(); import ropectl.tasks.catalog, ropectl.report.tasks",
-        "import ropectl.report.choice, ropectl.report.environment, ropectl.environment, ropectl.cli.choosing",
+        "import ropectl.report.choice, ropectl.report.environment, ropectl.environment, ropectl.advise.choosing",
         "import ropectl.cli.app",
         "import ropectl.hf.config.geometry",
     ],

@@ -115,15 +115,15 @@ def test_what_libraries_take_is_let_through() -> None:
     import torch
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-    from ropectl.hf.run_names import DEVICES, check_run_names
+    from ropectl.hf.run_names import DEVICES, check_attention, check_device
 
     kernels = ["kernels-community/flash-attn3", "someone/theirs:function", "paged|sdpa", "paged|flash_attention_2"]
     for attention in ["eager", *ALL_ATTENTION_FUNCTIONS.valid_keys(), *kernels]:
-        check_run_names({}, None, attention, None, trusts_code=False)
-    check_run_names({}, None, "its-own", None, trusts_code=True)
+        check_attention(attention, trusts_code=False)
+    check_attention("its-own", trusts_code=True)
     with pytest.raises(RuntimeError) as refusal:
         torch.device("zzz")
     types = str(refusal.value).split("Expected one of ")[1].split(" device type")[0].split(", ")
     assert len(types) > 10 and set(types) <= set(DEVICES)
     for device in [*types, "cuda:1", "npu:0", "auto", "zebra:2"]:
-        check_run_names({}, device, None, None, trusts_code=False)
+        check_device(device)

@@ -12,12 +12,10 @@ from ropectl.checkpoint.plan import PatchPlan, plan_patch
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.config.source import ModelSource, read_config
+from ropectl.hf.model_settings import FOLDER
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import check_writable, command_line, package_versions
 from ropectl.runtimes import NextStep
-
-#: Settings that say how a checkpoint folder is written, and mean nothing for one file.
-_OF_FOLDERS = ("link", "verify_logits", "layers", "dtype", "drop_code", "merge")
 
 #: GGUF files hold float32 numbers (relative).
 FLOAT32 = 1e-6
@@ -35,8 +33,7 @@ def patch_gguf_file(settings: PatchSettings) -> tuple[dict[str, Any], tuple[str,
         PatchError: If what was written does not read back as the method; it is removed again.
     """
     assert settings.gguf_patch is not None
-    idle = [name for name in _OF_FOLDERS if getattr(settings, name) != PatchSettings.model_fields[name].default]
-    if idle:
+    if idle := FOLDER.changed(settings):
         raise ConfigError(
             f"{', '.join(idle)}: said for a checkpoint folder, which --gguf-patch does not write.", "Leave it out."
         )

@@ -17,6 +17,7 @@ from ropectl.hf.config.writer import patched_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import RopeConfigPatch, ScalingMethod
 from ropectl.rope.notes import method_notes
+from ropectl.rope.registry import parse_method
 from ropectl.runtimes.facts import NO_LIMIT
 
 
@@ -140,7 +141,7 @@ def _method(settings: PatchSettings, source: ModelSource, factor: float | None) 
             )
         return rope.method
     policy = Policy.compose if settings.compose else Policy.replace if settings.replace else Policy.refuse
-    method = choose_method(source.name, rope, settings.method, factor, policy)
+    method = choose_method(source.name, rope, parse_method(settings.method, factor, rope.geometry), policy)
     if method.name == "none" and factor is not None and factor > 1:
         raise ConfigError(
             f"-m none extends nothing, so the factor {factor:g} cannot be met.", "Leave it out, or name another method."

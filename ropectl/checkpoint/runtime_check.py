@@ -13,19 +13,22 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError, DataError, MeasurementError
+from ropectl.evaluate.config import DEFAULT_TEXT, Text
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
-from ropectl.hf.settings import ModelSettings
+from ropectl.hf.model_settings import AllowPickle, OriginalLength, TrustRemoteCode
+from ropectl.option import Option, Panel
 from ropectl.records import SCHEMA_VERSION
 from ropectl.reporter import Reporter
 from ropectl.runs import command_line, package_versions
 from ropectl.runtimes.matrix import find_probe
+from ropectl.setting_types import Settings, Tokens
 
 #: Mean difference over the text that counts as the same computation in float32 [nats a token].
 AGREEMENT = 1e-3
@@ -34,14 +37,32 @@ AGREEMENT = 1e-3
 MAX_DEFAULT_LENGTH = 4096
 
 
-class RuntimeCheckSettings(ModelSettings):
+class RuntimeCheckSettings(Settings):
     """``verify-runtime``."""
 
-    runtime: str = Field(description="vllm or llama.cpp")
-    python: Path = Field(description="the Python of the environment that holds the runtime")
-    text: str = Field("builtin:stdlib", description="text to compare on")
-    length: int | None = Field(None, ge=8, description="tokens of it [tokens]")
-    positions: int | None = Field(None, ge=1, description="tokens to compare, evenly spread; all by default")
+    model: Annotated[str, Field(description="checkpoint folder, or .gguf file for llama.cpp"), Option(metavar="MODEL")]
+    runtime: Annotated[
+        str, Field(description="runtime: vllm or llama.cpp"), Option(Panel.runtime, "NAME", offers="asked_runtimes")
+    ]
+    python: Annotated[
+        Path,
+        Field(description="Python of the environment that holds the runtime"),
+        Option(Panel.runtime, "PATH"),
+    ]
+    text: Text = DEFAULT_TEXT
+    length: Annotated[
+        Tokens | None,
+        Field(ge=8, description="tokens to run [tokens]"),
+        Option(Panel.measurement, "N", default="what the checkpoint is meant for, at most 4k"),
+    ] = None
+    positions: Annotated[
+        int | None,
+        Field(ge=1, description="tokens to compare, evenly spread"),
+        Option(Panel.measurement, "N", default="all"),
+    ] = None
+    original_length: OriginalLength = None
+    trust_remote_code: TrustRemoteCode = False
+    allow_pickle: AllowPickle = False
 
 
 def verify_runtime(settings: RuntimeCheckSettings, reporter: Reporter | None = None) -> dict[str, Any]:
@@ -57,7 +78,7 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: Reporter | None = N
     """
     reporter = reporter or Reporter()
     probe = find_probe(settings.runtime)
-    source = read_config(settings.model, settings.revision, settings.original_length, settings.trust_remote_code)
+    source = read_config(settings.model, None, settings.original_length, settings.trust_remote_code)
     if (source.gguf_file is not None) != probe.reads_gguf:
         wanted = "a .gguf file" if probe.reads_gguf else "a checkpoint folder"
         raise ConfigError(f"{settings.runtime} reads {wanted}; {settings.model} is none.", f"Give {wanted}.")

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -17,8 +18,10 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
 from ropectl.cli import completion
+from ropectl.cli.binding import Command
 from ropectl.cli.commands.compare_methods import compare_methods
 from ropectl.cli.commands.env import env
 from ropectl.cli.commands.eval_passkey import eval_passkey
@@ -47,22 +50,36 @@ _CONTINUED = {"compare-methods", "finetune"}
 
 _OUT_OF_MEMORY_HINT = "To need less memory: shorter lengths, --prefill-chunk 2048, or --dtype bfloat16."
 
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
 _LOOK, _MEASURE, _CHANGE, _SHOW = "Look", "Measure", "Change", "Show"
 
-#: The command tree: name, panel of ``--help``, function.
+#: The command tree.
 COMMANDS = (
-    ("methods", _LOOK, methods),
-    ("inspect", _LOOK, inspect),
-    ("env", _LOOK, env),
-    ("compare-methods", _MEASURE, compare_methods),
-    ("eval-perplexity", _MEASURE, eval_perplexity),
-    ("eval-passkey", _MEASURE, eval_passkey),
-    ("eval-tasks", _MEASURE, eval_tasks),
-    ("harness", _MEASURE, harness),
-    ("verify-runtime", _MEASURE, verify_runtime),
-    ("patch", _CHANGE, patch),
-    ("finetune", _CHANGE, finetune),
-    ("report", _SHOW, report),
+    Command("methods", _LOOK, methods, "ropectl.advise.requests:ChoiceSettings", takes_file=False),
+    Command("inspect", _LOOK, inspect, "ropectl.advise.requests:InspectSettings", takes_file=False),
+    Command("env", _LOOK, env),
+    Command("compare-methods", _MEASURE, compare_methods, "ropectl.evaluate.config:CompareConfig"),
+    Command(
+        "eval-perplexity",
+        _MEASURE,
+        eval_perplexity,
+        "ropectl.evaluate.config:PerplexityConfig",
+        completed="ropectl.evaluate.perplexity.presets:apply_preset",
+    ),
+    Command("eval-passkey", _MEASURE, eval_passkey, "ropectl.evaluate.config:PasskeyConfig"),
+    Command("eval-tasks", _MEASURE, eval_tasks, "ropectl.evaluate.tasks_config:TasksConfig"),
+    Command("harness", _MEASURE, harness, "ropectl.evaluate.harness:HarnessConfig"),
+    Command(
+        "verify-runtime",
+        _MEASURE,
+        verify_runtime,
+        "ropectl.checkpoint.runtime_check:RuntimeCheckSettings",
+        takes_file=False,
+    ),
+    Command("patch", _CHANGE, patch, "ropectl.checkpoint.settings:PatchSettings"),
+    Command("finetune", _CHANGE, finetune, "ropectl.train.settings:FinetuneSettings"),
+    Command("report", _SHOW, report),
 )
 
 
@@ -88,6 +105,8 @@ class _Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
+        if name in _BY_NAME:
+            self.commands[name] = full_command(name)
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"There is no command {name!r}. {name_hint(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
@@ -100,10 +119,24 @@ app = typer.Typer(
     "really reaches.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=CONTEXT,
 )
-for _name, _panel, _function in COMMANDS:
-    app.command(_name, help=paragraphs(_function), rich_help_panel=_panel)(_function)
+_BY_NAME = {command.name: command for command in COMMANDS}
+
+
+def _register(typer_app: typer.Typer, command: Command, function: Callable[..., None]) -> None:
+    typer_app.command(command.name, help=paragraphs(command.function), rich_help_panel=command.panel)(function)
+
+
+for _command in COMMANDS:  # without their options, whose settings take a while to import
+    _register(app, _command, lambda: None)
+
+
+def full_command(name: str) -> Any:
+    """Returns a command with all of its options, as Typer runs it."""
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=CONTEXT)
+    _register(single, _BY_NAME[name], _BY_NAME[name].bound())
+    return get_command(single)
 
 
 def _print_version(wanted: bool) -> None:

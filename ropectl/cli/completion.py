@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -35,15 +35,9 @@ def names_in(module: str, attribute: str) -> Offer:
     return offer
 
 
-def words_of(setting: str) -> Offer:
-    """Returns a completion by the words that a setting of ``finetune`` allows."""
-
-    def offer(incomplete: str) -> list[str]:
-        from ropectl.train.settings import FinetuneSettings
-
-        return _fitting(map(str, get_args(FinetuneSettings.model_fields[setting].annotation)), incomplete)
-
-    return offer
+def words(allowed: Iterable[str]) -> Offer:
+    """Returns a completion by the words that a setting allows."""
+    return lambda incomplete: _fitting(allowed, incomplete)
 
 
 def protocols(incomplete: str) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from typer.models import OptionInfo
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-def option_names(command: Callable[..., Any]) -> dict[str, str]:
+def option_names(parameters: inspect.Signature) -> dict[str, str]:
     """Returns a command's options as a settings file would spell them, ``-`` as ``_``, and the arguments they set."""
     names = {}
-    for argument, hint in get_type_hints(command, include_extras=True).items():
-        for info in getattr(hint, "__metadata__", ()):
+    for argument, parameter in parameters.parameters.items():
+        for info in getattr(parameter.annotation, "__metadata__", ()):
             if isinstance(info, OptionInfo):
                 declared = [text for text in (info.default, *(info.param_decls or ())) if isinstance(text, str)]
                 spellings = [text.split("/")[0] for text in declared if text.startswith("--")]
@@ -28,13 +28,13 @@ def option_names(command: Callable[..., Any]) -> dict[str, str]:
     return names
 
 
-def read_settings(kind: type[BaseModel], file: Path, command: Callable[..., Any]) -> dict[str, Any]:
+def read_settings(kind: type[BaseModel], file: Path, parameters: inspect.Signature) -> dict[str, Any]:
     """Returns the settings in a file, which may be called as the command's options are.
 
     Raises:
         ConfigError: If it cannot be read, says one under two names, or says what can only be typed.
     """
-    names = option_names(command)
+    names = option_names(parameters)
     settings: dict[str, Any] = {}
     said: dict[str, str] = {}
     for key, value in read_yaml(file).items():

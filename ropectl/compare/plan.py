@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
-from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.config import PASSKEYS, CompareConfig
 from ropectl.evaluate.setup import Setup, default_lengths, missing_lengths_notes
+from ropectl.hf.model_settings import CHECKPOINT, SCALING
 from ropectl.records import FEW_DOCUMENTS
 from ropectl.reporter import Reporter
 from ropectl.rope.geometry import RopeGeometry
@@ -22,19 +22,6 @@ from ropectl.rope.registry import all_methods, parse_spec
 
 #: The extension factor where none is asked for.
 DEFAULT_FACTOR = 4.0
-
-#: What is said of the first model alone; the others are measured as they are.
-_OF_THE_FIRST: dict[str, Any] = {
-    "revision": None,
-    "original_length": None,
-    "factor": None,
-    "factors": (),
-    "target_length": None,
-    "layers": None,
-    "replace": False,
-    "methods": (),
-    "others": (),
-}
 
 
 @dataclass(frozen=True)
@@ -133,7 +120,8 @@ def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
 def _other(config: CompareConfig, name: str) -> Setup:
     if name == config.model or config.others.count(name) > 1:
         raise ConfigError(f"{name} is named twice.", "Name every model once; the first is compared under all methods.")
-    return Setup.of(config.model_copy(update={**_OF_THE_FIRST, "model": name}))
+    said_of_the_first = {**CHECKPOINT.defaults(CompareConfig), **SCALING.defaults(CompareConfig)}
+    return Setup.of(config.model_copy(update={**said_of_the_first, "model": name}))
 
 
 def _subject(setup: Setup, lengths: list[int], documents: DocumentSet, reporter: Reporter) -> Subject:
@@ -164,7 +152,7 @@ def _listed(factors: Sequence[float]) -> str:
 def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMethod], list[str]]:
     """Returns the methods to compare, the unscaled baseline first, each once; and what to say about them."""
     notes = list(setup.source.rope.warnings)
-    setups = [replace(setup, factor=factor) for factor in config.factors] or [setup]
+    setups = [replace(setup, factor=factor) for factor in config.all_factors] or [setup]
     chosen = [method for spec in config.methods for method in _methods(spec, setup, setups)]
     existing = setup.source.rope.method
     if not config.methods and existing.name != "none" and not config.replace:
@@ -197,7 +185,7 @@ def _methods(spec: str, setup: Setup, setups: Sequence[Setup]) -> list[ScalingMe
 def comparison_target(setup: Setup, config: CompareConfig, methods: Sequence[ScalingMethod]) -> int:
     """Returns the context that the comparison is about: what was asked for, else the largest factor's [tokens]."""
     factors = [float(method.factor) for method in methods if hasattr(method, "factor")]
-    factor = setup.factor or max((*factors, *config.factors), default=DEFAULT_FACTOR)
+    factor = setup.factor or max((*factors, *config.all_factors), default=DEFAULT_FACTOR)
     return config.target_length or setup.geometry.target_length(factor)
 
 
@@ -244,6 +232,4 @@ def document_notes(chosen: DocumentSet, lengths: Sequence[int], text: str) -> li
 
 def _idle_of_passkey(config: CompareConfig) -> list[str]:
     """Settings of the passkey grid that were changed, as people read them."""
-    names = ("depths", "trials", "distractors")
-    changed = [name for name in names if getattr(config, name) != CompareConfig.model_fields[name].default]
-    return [f"{name} = {getattr(config, name)}" for name in changed]
+    return [f"{name} = {getattr(config, name)}" for name in PASSKEYS.changed(config)]

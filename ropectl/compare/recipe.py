@@ -12,22 +12,25 @@ from ropectl.data.sources import same_source
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.setup import Setup
+from ropectl.hf.model_settings import CHECKPOINT, PERMISSION, SCALING
 from ropectl.rope.method import ScalingMethod
-from ropectl.settings import make_config
-from ropectl.train.settings import FinetuneSettings
+from ropectl.setting_types import make_config
+from ropectl.train.settings import RUN, FinetuneSettings
 
-_MODEL, _SCALING, _RUN = "the model is the comparison's", "each method is trained", "the comparison keeps its trainings"
+#: Groups of settings that the file may not hold, and why.
+_DECIDED = {
+    CHECKPOINT: "the model is the comparison's",
+    PERMISSION: "the model is the comparison's",
+    SCALING: "each method is trained",
+    RUN: "the comparison keeps its trainings",
+}
 
 #: Settings that the file may not hold, and why.
 REFUSED: Mapping[str, str] = {
-    **dict.fromkeys(("model", "revision", "original_length", "layers", "trust_remote_code", "allow_pickle"), _MODEL),
-    **dict.fromkeys(("method", "factor", "target_length", "replace", "compose", "freeze_at"), _SCALING),
-    **dict.fromkeys(("out", "overwrite", "resume", "force", "dry_run"), _RUN),
+    **{name: reason for group, reason in _DECIDED.items() for name in group.names(FinetuneSettings)},
     "early_stop": "methods would be trained for different numbers of steps",
     "cp_size": "a comparison is one process",
 }
-
-_FROM_COMPARISON = ("model", "revision", "original_length", "layers", "trust_remote_code", "allow_pickle")
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Recipe:
             "attention": config.attention,
             "device": "cpu" if config.device == "cpu" else "auto",
         }
-        decided = {name: getattr(config, name) for name in _FROM_COMPARISON}
+        decided = {name: getattr(config, name) for g in (CHECKPOINT, PERMISSION) for name in g.names(FinetuneSettings)}
         scaling = {
             "method": None if keeps else str(method),
             "replace": existing.name != "none" and not keeps,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -16,8 +16,12 @@ from ropectl.errors import ConfigError
 from ropectl.evaluate.config import ModelConfig
 from ropectl.evaluate.request import asked_method
 from ropectl.evaluate.setup import Setup
+from ropectl.hf.model_settings import MethodSpec
+from ropectl.hf.run_names import BosPolicy
+from ropectl.option import Option, Panel
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import command_line, package_versions
+from ropectl.setting_types import Texts, Tokens
 
 #: Settings of a model that the script names where they are not the default.
 _MODEL_OPTIONS = ("factor", "target_length", "replace", "revision", "original_length", "layers", "dtype", "device",
@@ -27,15 +31,29 @@ _MODEL_OPTIONS = ("factor", "target_length", "replace", "revision", "original_le
 class HarnessConfig(ModelConfig):
     """``harness``."""
 
-    method: str | None = Field(None, description="method spec; the checkpoint's own scaling by default")
-    tasks: tuple[str, ...] = Field((), description="tasks of lm-evaluation-harness")
-    length: int | None = Field(
-        None, ge=2, description="longest context; what the method is made for by default [tokens]"
-    )
-    num_fewshot: int | None = Field(None, ge=0, description="examples before each question")
-    batch_size: int = Field(1, ge=1, description="requests per forward pass")
-    limit: int | None = Field(None, ge=1, description="most examples per task, to try it out")
-    include_path: str | None = Field(None, description="folder with task files of your own")
+    bos: Annotated[BosPolicy, Field(description="has no effect: the harness writes the tokens")] = "auto"
+    prefill_chunk: Annotated[Tokens | None, Field(description="has no effect: the harness calls the model")] = None
+    method: MethodSpec = None
+    tasks: Annotated[
+        Texts,
+        Field(description="task of lm-evaluation-harness, repeatable"),
+        Option(Panel.harness, "NAME", ("--task",)),
+    ] = ()
+    length: Annotated[
+        Tokens | None,
+        Field(ge=2, description="longest context [tokens]"),
+        Option(Panel.harness, "N", default="what the method is made for"),
+    ] = None
+    num_fewshot: Annotated[
+        int | None, Field(ge=0, description="examples before each question"), Option(Panel.harness, "K")
+    ] = None
+    batch_size: Annotated[int, Field(ge=1, description="requests per forward pass"), Option(Panel.harness, "N")] = 1
+    limit: Annotated[
+        int | None, Field(ge=1, description="most examples per task, to try it out"), Option(Panel.harness, "N")
+    ] = None
+    include_path: Annotated[
+        str | None, Field(description="folder with task files of your own"), Option(Panel.harness, "FOLDER")
+    ] = None
 
 
 def harness_calls(config: HarnessConfig) -> dict[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 from ropectl.evaluate.config import ModelConfig
 from ropectl.evaluate.setup import Setup
 from ropectl.hf.model.patch import apply_rope
+from ropectl.setting_types import make_config
 
 
 def load_patched(
@@ -23,7 +24,7 @@ def load_patched(
     Raises:
         RopectlError: If it cannot be loaded, or the method does not fit.
     """
-    setup = Setup.of(ModelConfig(model=model, **options))
+    setup = Setup.of(make_config(ModelConfig, {"model": model, **options}))
     scaling = setup.method(method)
     tokenizer, loaded = setup.tokenizer, setup.model
     apply_rope(loaded, scaling, geometry=setup.geometry, seq_len=seq_len, layers=setup.source.rope.layer_type)

@@ -77,11 +77,11 @@ class Setup:
                     "Name it: -m SPEC (or -m none if it was trained without).",
                 )
             return existing
-        same = parse_method(spec, self.factor, self.geometry)
-        if same == existing:
+        wanted = parse_method(spec, self.factor, self.geometry)
+        if wanted == existing:
             return existing
         policy = Policy.replace if self.config.replace else Policy.refuse
-        return choose_method(self.source.name, self.source.rope, spec, self.factor, policy, composable=False)
+        return choose_method(self.source.name, self.source.rope, wanted, policy, composable=False)
 
     def target(self, method: ScalingMethod) -> int:
         """Returns the context to measure up to: what was asked for, else what the method is made for [tokens]."""
@@ -110,8 +110,8 @@ class Setup:
     @cached_property
     def load_options(self) -> LoadOptions:
         """How weights are loaded."""
-        names = ("dtype", "device", "attention", "trust_remote_code", "allow_pickle")
-        return LoadOptions(**{name: getattr(self.config, name) for name in names})
+        asked = self.config
+        return LoadOptions(asked.dtype, asked.device, asked.trust_remote_code, asked.allow_pickle, asked.attention)
 
     @cached_property
     def tokenizer(self) -> Any:

@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from ropectl.evaluate.config import DEFAULT_TEXT, ModelConfig
+from ropectl.evaluate.config import (
+    DEFAULT_TEXT,
+    Chat,
+    Depths,
+    MeasuredLengths,
+    ModelConfig,
+    Seed,
+    Text,
+    evenly_spaced,
+)
+from ropectl.hf.model_settings import MethodSpec
+from ropectl.option import Option, Panel
+from ropectl.setting_types import Texts
 
 
 class TasksConfig(ModelConfig):
     """``eval-tasks``."""
 
-    method: str | None = Field(None, description="method spec; the checkpoint's own scaling by default")
-    tasks: tuple[str, ...] = Field((), description="task specs; every task by default")
-    lengths: tuple[int, ...] = Field((), description="lengths of prompt and answer [tokens]")
-    text: str = Field(DEFAULT_TEXT, description="what facts are hidden in, by tasks with haystack=text")
-    depths: int = Field(5, ge=1, description="depths of the asked fact, evenly spaced over [0, 1]")
-    trials: int = Field(5, ge=1, description="prompts per length and depth; tasks without depths take trials x depths")
-    seed: int = Field(0, description="chooses everything that is drawn")
-    chat: bool = Field(False, description="ask in the turns of the tokenizer's chat template")
-    used_score: float = Field(0.9, gt=0, le=1, description="score that counts as used")
-    min_score: float | None = Field(
-        None, ge=0, le=1, description="fail where the average over the tasks is below this at a measured length"
-    )
-
-    @field_validator("tasks", mode="before")
-    @classmethod
-    def _one_or_many(cls, value: Any) -> Any:
-        """A single task in a YAML file needs no list."""
-        return (value,) if isinstance(value, str) else value
+    method: MethodSpec = None
+    tasks: Annotated[
+        Texts,
+        Field(description="task spec NAME[:KEY=VALUE,...], repeatable; see --list"),
+        Option(Panel.measurement, "SPEC", ("--task",), "every task", "tasks"),
+    ] = ()
+    lengths: MeasuredLengths = ()
+    text: Text = DEFAULT_TEXT
+    depths: Depths = 5
+    trials: Annotated[
+        int,
+        Field(ge=1, description="prompts per length and depth; tasks without depths take trials x depths"),
+        Option(Panel.measurement, "N"),
+    ] = 5
+    seed: Seed = 0
+    chat: Chat = False
+    used_score: Annotated[
+        float, Field(gt=0, le=1, description="score that counts as used"), Option(Panel.measurement, "A")
+    ] = 0.9
+    min_score: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="exit with code 3 where the average over the tasks is below this at a measured length",
+        ),
+        Option(Panel.measurement, "A"),
+    ] = None
 
     def depth_values(self) -> list[float]:
-        """Returns the depths, 0 and 1 included; a single one is the middle."""
-        return [0.5] if self.depths == 1 else [index / (self.depths - 1) for index in range(self.depths)]
+        """Returns the depths, in [0, 1]."""
+        return evenly_spaced(self.depths)

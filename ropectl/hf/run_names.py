@@ -6,15 +6,18 @@ Plugins add devices and attention implementations. What is no slip of a known na
 from __future__ import annotations
 
 import re
+from typing import Literal, get_args
 
 from ropectl.errors import ConfigError
 from ropectl.names import near_names, unknown_choice
 
-#: What ``--dtype`` may be.
-DTYPES = ("auto", "float32", "bfloat16", "float16")
+#: Types of weights; ``auto`` is float32 on the CPU and the checkpoint's own type elsewhere.
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+DTYPES: tuple[str, ...] = get_args(Dtype)
 
 #: When a window or a document begins with the beginning-of-sequence token.
-BOS_POLICIES = ("auto", "always", "available", "never")
+BosPolicy = Literal["auto", "always", "available", "never"]
+BOS_POLICIES: tuple[str, ...] = get_args(BosPolicy)
 
 #: Attention implementations of transformers 5; ``paged|`` may stand before one, and a ``/`` names a kernel of the hub.
 ATTENTION = ("eager", "sdpa", "flex_attention", "flash_attention_2", "flash_attention_3", "flash_attention_4")
@@ -28,33 +31,12 @@ DEVICES = (
 _COMMON_DEVICES = DEVICES[:6]
 
 
-def check_run_names(
-    dtypes: dict[str, str], device: str | None, attention: str | None, bos: str | None, trusts_code: bool
-) -> None:
-    """Checks the names, before anything is imported that takes seconds.
-
-    Args:
-        dtypes: By the setting that names one.
-        device: None where the command takes none, as the others.
-        attention: An attention implementation.
-        bos: When the beginning-of-sequence token is written.
-        trusts_code: Whether the checkpoint's own code runs, which may add attention implementations.
+def check_device(device: str) -> None:
+    """Checks the type of a device, before anything is imported that takes seconds.
 
     Raises:
-        ConfigError: Naming the setting, its value and the nearest known one.
+        ConfigError: If it is a slip of one that is common.
     """
-    for setting, dtype in dtypes.items():
-        if dtype not in DTYPES:
-            raise unknown_choice(setting, dtype, DTYPES)
-    if bos is not None and bos not in BOS_POLICIES:
-        raise unknown_choice("bos", bos, BOS_POLICIES)
-    if device is not None:
-        _check_device(device)
-    if attention is not None and not trusts_code:
-        _check_attention(attention)
-
-
-def _check_device(device: str) -> None:
     kind = device.partition(":")[0]
     if kind in DEVICES:
         return
@@ -66,7 +48,18 @@ def _check_device(device: str) -> None:
         )
 
 
-def _check_attention(attention: str) -> None:
+def check_attention(attention: str | None, trusts_code: bool) -> None:
+    """Checks the name of an attention implementation.
+
+    Args:
+        attention: The name; None for the default.
+        trusts_code: Whether the checkpoint's own code runs, which may add implementations.
+
+    Raises:
+        ConfigError: If there is none of this name.
+    """
+    if attention is None or trusts_code:
+        return
     name = attention.removeprefix("paged|")
     if name in ATTENTION or "/" in name or re.fullmatch(r"flash_attention_\d", name):
         return

@@ -61,9 +61,9 @@ CASES = [
     (["methods", "yrn"], ["yrn", "yarn"]),
     (["methods", "yarn:factor=4"], ["yarn:factor=4", "ropectl methods yarn"]),
     (["methods", "--choose", "builtin:tiny", "--target-length", "600m"], ["629145600", "512", "1e+06"]),
-    (["methods", "--choose", "--target-length", "1k,2k"], ["--target-length '1k,2k'", "--target-length 8k"]),
+    (["methods", "--choose", "--target-length", "1k,2k"], ["target-length = '1k,2k'", "--target-length 8k"]),
     (["inspect", "-m", "dynamic-yarn", "--seq-len", "600m"], ["factor", "1228800", "at most"]),
-    (["inspect", "-m", "pi:factor=2", "--seq-len", "1k..2k"], ["--seq-len '1k..2k'", "--seq-len 8k"]),
+    (["inspect", "-m", "pi:factor=2", "--seq-len", "1k..2k"], ["seq-len = '1k..2k'", "--seq-len 8k"]),
     (["inspect", "-m", "yarn:factor=abc"], ["factor = abc", "it is not a number"]),
     (["eval-tasks", "--task", "multi-key:distractors=abc"], ["distractors = abc", "it is not a whole number"]),
 ]

@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
 from ropectl.builtin import TINY_MODEL_DIR
-from ropectl.cli.app import COMMANDS, app
+from ropectl.cli.app import COMMANDS, full_command
 from ropectl.cli.help_text import examples
 
 Run = Callable[..., tuple[int, str, str]]
-NAMES = [name for name, _, _ in COMMANDS]
-GROUP: Any = get_command(app)
-EXAMPLES = [(name, example) for name, _, function in COMMANDS for example in examples(function)]
+NAMES = [command.name for command in COMMANDS]
+FULL = {name: full_command(name) for name in NAMES}
+EXAMPLES = [(command.name, example) for command in COMMANDS for example in examples(command.function)]
 #: Only these options are not of a kind that has a panel.
 UNGROUPED = {"--help"}
 
@@ -41,7 +40,7 @@ def test_help_at_80_columns(ropectl: Run, name: str, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_option_stands_in_a_panel_and_says_something(name: str) -> None:
-    for option in GROUP.commands[name].params:
+    for option in FULL[name].params:
         if option.param_type_name != "option":
             assert option.help
         elif option.opts[0] not in UNGROUPED:
@@ -52,12 +51,12 @@ def test_every_option_stands_in_a_panel_and_says_something(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_defaults_are_those_of_the_settings(ropectl: Run, name: str) -> None:
     """A number that a help text calls the default is the one in force."""
-    if not any(option.name == "print_config" for option in GROUP.commands[name].params):
+    if not any(option.name == "print_config" for option in FULL[name].params):
         return
     code, out, _ = ropectl(name, "--print-config", *(["-o", "x"] if name == "finetune" else []))
     assert code == 0
     settings = json.loads(out)
-    for option in GROUP.commands[name].params:
+    for option in FULL[name].params:
         if option.param_type_name != "option" or not isinstance(settings.get(option.name), int | float):
             continue
         for words in (option.help.partition("(default ")[2].partition(")")[0],):
@@ -72,8 +71,8 @@ def test_examples_are_accepted(
     """Every word is understood; what has --print-config resolves its settings, the rest runs as far as its model goes."""
     words = words_of(example)
     assert words[0] == name
-    GROUP.commands[name].make_context(name, words[1:])
-    options = {one for option in GROUP.commands[name].params for one in option.opts}
+    FULL[name].make_context(name, words[1:])
+    options = {one for option in FULL[name].params for one in option.opts}
     if name == "env":  # test_env.py runs it
         return
     if "--list" in words:

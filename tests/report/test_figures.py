@@ -239,7 +239,7 @@ def test_impossible_places_are_found_first(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.svg").mkdir()
-    monkeypatch.setattr("ropectl.cli.inspected.Inspected.of", None)  # no work before the check
+    monkeypatch.setattr("ropectl.advise.inspected.Inspected.of", None)  # no work before the check
     code, out, err = ropectl("inspect", "--plot", name, *more)
     assert code == 2 and out == "" and err.startswith("Error: ") and name.split("/f")[0] in err and "--plot" in err
     if name in ("f.jpg", "f", ".svg"):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ropectl.cli.commands.finetune import finetune
-from ropectl.cli.options import resolve_config
+from ropectl.config_file import read_yaml
+from ropectl.setting_types import make_config
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.task import Task
 
@@ -15,12 +15,14 @@ FOLDER = Path(__file__).parents[2] / "configs" / "finetune"
 CONFIGS = sorted(FOLDER.glob("*.yaml"))
 
 
+def settings_of(path: Path, **flags: object) -> FinetuneSettings:
+    return make_config(FinetuneSettings, {**read_yaml(path), "factor": 4, **flags})
+
+
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
 @pytest.mark.parametrize("method", ["pi", "ntk", "yarn"])
 def test_accepted(path: Path, method: str, tmp_path: Path) -> None:
-    settings = resolve_config(
-        FinetuneSettings, path, {"method": method, "factor": 4, "out": tmp_path / "out"}, finetune
-    )
+    settings = settings_of(path, method=method, out=tmp_path / "out")
     task = Task.of(settings)
     assert task.plan.target_length == 2048
     assert (task.seq_len, task.target_length) == ((512, 2048) if settings.positions == "pose" else (2048, 2048))
@@ -29,6 +31,6 @@ def test_accepted(path: Path, method: str, tmp_path: Path) -> None:
 def test_the_built_in_recipes_train_on_the_same_number_of_tokens() -> None:
     tokens = set()
     for path in FOLDER.glob("builtin-*.yaml"):
-        settings = resolve_config(FinetuneSettings, path, {"method": "pi", "factor": 4}, finetune)
+        settings = settings_of(path, method="pi")
         tokens.add(settings.steps * settings.batch_size * Task.of(settings).seq_len)
     assert tokens == {150 * 4 * 2048}

@@ -4,97 +4,19 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ropectl.cli import completion, options
+from ropectl.cli import options
 
-_GATES = "Gates"
+if TYPE_CHECKING:
+    from ropectl.compare.run import Comparison
+    from ropectl.evaluate.config import CompareConfig
 
 
 def compare_methods(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="Folder, hub id, .gguf file, LoRA adapter folder or builtin:tiny (default). Further ones are measured "
-            "as they are beside it.",
-            show_default=False,
-            autocompletion=completion.models,
-        ),
-    ] = None,
-    methods: options.MethodSpecs = None,
-    factor: options.Factors = None,
-    target_length: options.TargetLength = None,
-    lengths: options.Lengths = None,
-    text: options.Text = None,
-    documents: options.Documents = None,
-    passkey: Annotated[
-        bool | None,
-        typer.Option(
-            "--passkey/--no-passkey",
-            help="Measure passkey retrieval too (default).",
-            rich_help_panel=options.MEASUREMENT,
-        ),
-    ] = None,
-    depths: options.Depths = None,
-    trials: options.Trials = None,
-    distractors: options.Distractors = None,
-    seed: options.Seed = None,
-    tolerance: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NATS",
-            help="Loss above the unscaled model's that still counts as modelled (default 0.02).",
-            rich_help_panel=options.MEASUREMENT,
-        ),
-    ] = None,
-    fail_above: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PPL",
-            help="Exit 3 if the pick's perplexity is above this at any length up to the target.",
-            rich_help_panel=_GATES,
-        ),
-    ] = None,
-    min_accuracy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A",
-            help="Exit 3 if the pick retrieves a smaller share of passkeys at any length up to the target. It then counts as used from "
-            "there on (else from 0.9).",
-            rich_help_panel=_GATES,
-        ),
-    ] = None,
-    max_short_regression: Annotated[
-        str | None,
-        typer.Option(
-            metavar="R",
-            help="Exit 3 if the pick's perplexity up to L rises by more than this share.",
-            rich_help_panel=_GATES,
-        ),
-    ] = None,
-    finetune: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Train every method equally, by the settings of finetune in this YAML file, and measure it again.",
-            rich_help_panel="Training",
-        ),
-    ] = None,
-    batch_size: options.BatchSize = None,
-    bos: options.Bos = None,
-    prefill_chunk: options.PrefillChunk = None,
-    layers: options.Layers = None,
-    replace: options.Replace = None,
-    revision: options.Revision = None,
-    original_length: options.OriginalLength = None,
-    dtype: options.Dtype = None,
-    device: options.Device = None,
-    attention: options.Attention = None,
-    trust_remote_code: options.TrustRemoteCode = None,
-    allow_pickle: options.AllowPickle = None,
+    settings: CompareConfig,
     out: options.Out = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Measure again what ended in an error.", rich_help_panel=options.RUN)
@@ -105,8 +27,6 @@ def compare_methods(
             "--dry-run", help="Only say what it takes: cells, tokens, time, memory.", rich_help_panel=options.RUN
         ),
     ] = False,
-    config: options.ConfigFile = None,
-    print_config: options.PrintConfig = False,
     format: options.TableFormat = "human",
 ) -> None:
     """Compare scaling methods side by side: perplexity and passkey retrieval by length, and how far each reaches.
@@ -121,39 +41,41 @@ def compare_methods(
 
     Example: ropectl compare-methods ./base ./base-yarn ./base-tuned --factor 2 --factor 4
     """
-    given = locals()  # the options are the settings, under the same names
-    if models:
-        given |= {"model": models[0], "others": models[1:] or None}
-    from ropectl.evaluate.config import CompareConfig
-
-    settings = options.resolve_config(CompareConfig, config, given, compare_methods)
-
     from ropectl.cli import output
 
-    if print_config:
-        output.print_json(settings.model_dump(mode="json"))
-        return
     output.quiet_libraries()
-    from ropectl.cli.gates import gate_failed
     from ropectl.cli.progress import BarReporter
-    from ropectl.compare.gates import unmet_gates
     from ropectl.compare.run import compare_methods as run
-    from ropectl.report.formats import check_format
-    from ropectl.report.views import COMPARISON, COMPARISON_ESTIMATE
 
     if dry_run:
-        from ropectl.compare.dry_run import estimate_comparison
-
-        check_format(format, COMPARISON_ESTIMATE, "--dry-run")
-        with BarReporter() as reporter:
-            estimate = estimate_comparison(settings, out, reporter, retry_failed)
-        output.show(estimate, COMPARISON_ESTIMATE, format)
+        _print_estimate(settings, out, retry_failed, format)
         return
     with BarReporter() as reporter:
         comparison = run(settings, out, reporter, retry_failed)
-    if not output.is_main_process():
-        return
-    output.show(comparison.record, COMPARISON, format)
+    if output.is_main_process():
+        _print_comparison(comparison, format)
+
+
+def _print_estimate(settings: CompareConfig, out: Path | None, retry_failed: bool, form: str) -> None:
+    from ropectl.cli import output
+    from ropectl.cli.progress import BarReporter
+    from ropectl.compare.dry_run import estimate_comparison
+    from ropectl.report.formats import check_format
+    from ropectl.report.views import COMPARISON_ESTIMATE
+
+    check_format(form, COMPARISON_ESTIMATE, "--dry-run")
+    with BarReporter() as reporter:
+        estimate = estimate_comparison(settings, out, reporter, retry_failed)
+    output.show(estimate, COMPARISON_ESTIMATE, form)
+
+
+def _print_comparison(comparison: Comparison, form: str) -> None:
+    from ropectl.cli import output
+    from ropectl.cli.gates import gate_failed
+    from ropectl.compare.gates import unmet_gates
+    from ropectl.report.views import COMPARISON
+
+    output.show(comparison.record, COMPARISON, form)
     output.note(f"Records: {comparison.folder}")
     output.note(f"A page about them: ropectl report {shlex.quote(str(comparison.folder))}")
     if comparison.num_failed:

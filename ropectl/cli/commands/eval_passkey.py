@@ -2,79 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from ropectl.cli import options
 
-from ropectl.cli import completion, options
-
-_TEXT = "Measurement"
-
-Grid = Annotated[
-    str | None,
-    typer.Option(
-        metavar="KIND",
-        help="depth (needles at shares of each length, default) or position (at fixed tokens).",
-        rich_help_panel=_TEXT,
-        autocompletion=completion.names_in("ropectl.evaluate.passkey_api", "GRIDS"),
-    ),
-]
-Positions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--position",
-        metavar="N",
-        help="Needle positions of --grid position, as lengths are written; by default 0, half the shortest length, and each "
-        "length but the longest.",
-        rich_help_panel=_TEXT,
-    ),
-]
-Generate = Annotated[
-    bool | None,
-    typer.Option("--generate", help="Decode the answers greedily too, and compare.", rich_help_panel=_TEXT),
-]
-Chat = Annotated[
-    bool | None,
-    typer.Option("--chat", help="Ask through the tokenizer's chat template (instruct models).", rich_help_panel=_TEXT),
-]
-MinAccuracy = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A", help="Exit with code 3 where a length's accuracy is below, in (0, 1].", rich_help_panel=_TEXT
-    ),
-]
+if TYPE_CHECKING:
+    from ropectl.evaluate.config import PasskeyConfig
 
 
 def eval_passkey(
-    model: options.Model = None,
-    method: options.MethodSpec = None,
-    factor: options.Factor = None,
-    target_length: options.TargetLength = None,
-    lengths: options.Lengths = None,
-    depths: options.Depths = None,
-    trials: options.Trials = None,
-    grid: Grid = None,
-    needle_positions: Positions = None,
-    distractors: options.Distractors = None,
-    chat: Chat = None,
-    generate: Generate = None,
-    min_accuracy: MinAccuracy = None,
-    seed: options.Seed = None,
-    bos: options.Bos = None,
-    prefill_chunk: options.PrefillChunk = None,
-    layers: options.Layers = None,
-    replace: options.Replace = None,
-    revision: options.Revision = None,
-    original_length: options.OriginalLength = None,
-    dtype: options.Dtype = None,
-    device: options.Device = None,
-    attention: options.Attention = None,
-    trust_remote_code: options.TrustRemoteCode = None,
-    allow_pickle: options.AllowPickle = None,
+    settings: PasskeyConfig,
     out: options.Out = None,
     overwrite: options.Overwrite = False,
-    config: options.ConfigFile = None,
-    print_config: options.PrintConfig = False,
     format: options.TableFormat = "human",
 ) -> None:
     """Measure passkey retrieval by length and depth: a number is hidden in filler text and asked for at the end.
@@ -91,18 +30,9 @@ def eval_passkey(
 
     Example: ropectl eval-passkey ./my-model --grid position --position 1k,2k --length 4k
     """
-    given = locals()  # the options are the settings, under the same names
-    from ropectl.evaluate.config import PasskeyConfig
-
-    settings = options.resolve_config(PasskeyConfig, config, given, eval_passkey)
-
     from ropectl.cli import output
     from ropectl.cli.gates import gate_failed
     from ropectl.cli.progress import BarReporter
-
-    if print_config:
-        output.print_json(settings.model_dump(mode="json"))
-        return
     from ropectl.evaluate.passkey_api import evaluate_passkey, failed_gate
     from ropectl.report.views import PASSKEY
 

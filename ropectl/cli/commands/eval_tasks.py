@@ -13,79 +13,23 @@ if TYPE_CHECKING:
 
 
 def eval_tasks(
-    model: options.Model = None,
-    tasks: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--task",
-            metavar="SPEC",
-            help="NAME[:KEY=VALUE,...], repeatable; every task by default. See --list.",
-            rich_help_panel="Measurement",
-            autocompletion=completion.tasks,
-        ),
-    ] = None,
-    method: options.MethodSpec = None,
-    factor: options.Factor = None,
-    target_length: options.TargetLength = None,
-    lengths: options.Lengths = None,
-    text: options.Text = None,
-    depths: options.Depths = None,
-    trials: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N",
-            help="Prompts per length and depth (default 5); tasks without depths take N x depths.",
-            rich_help_panel="Measurement",
-        ),
-    ] = None,
-    chat: Annotated[
-        bool | None,
-        typer.Option(
-            "--chat",
-            help="Ask in the turns of the model's chat template (instruct models).",
-            rich_help_panel="Measurement",
-        ),
-    ] = None,
-    seed: options.Seed = None,
-    used_score: Annotated[
-        str | None,
-        typer.Option(metavar="A", help="Score that counts as used (default 0.9).", rich_help_panel="Measurement"),
-    ] = None,
-    min_score: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A",
-            help="Exit 3 where the average over the tasks is below A at a measured length.",
-            rich_help_panel="Measurement",
-        ),
-    ] = None,
-    bos: options.Bos = None,
-    prefill_chunk: options.PrefillChunk = None,
-    layers: options.Layers = None,
-    replace: options.Replace = None,
-    revision: options.Revision = None,
-    original_length: options.OriginalLength = None,
-    dtype: options.Dtype = None,
-    device: options.Device = None,
-    attention: options.Attention = None,
-    trust_remote_code: options.TrustRemoteCode = None,
-    allow_pickle: options.AllowPickle = None,
+    settings: TasksConfig,
     out: options.Out = None,
     overwrite: options.Overwrite = False,
-    config: options.ConfigFile = None,
-    print_config: options.PrintConfig = False,
-    list_tasks: Annotated[bool, typer.Option("--list", help="List the tasks and stop.", rich_help_panel="Run")] = False,
+    list_tasks: Annotated[
+        bool, typer.Option("--list", help="List the tasks and stop.", rich_help_panel=options.RUN)
+    ] = False,
     show_prompt: Annotated[
         str | None,
         typer.Option(
             metavar="SPEC",
             help="Print one prompt of a task, shortened, and stop.",
-            rich_help_panel="Run",
+            rich_help_panel=options.RUN,
             autocompletion=completion.tasks,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count prompts and tokens and stop.", rich_help_panel="Run")
+        bool, typer.Option("--dry-run", help="Count prompts and tokens and stop.", rich_help_panel=options.RUN)
     ] = False,
     format: options.TableFormat = "human",
 ) -> None:
@@ -100,19 +44,11 @@ def eval_tasks(
 
     Example: ropectl eval-tasks ./my-model --task multi-key:distractors=7 --chat --dry-run
     """
-    given = locals()  # the options are the settings, under the same names
     from ropectl.cli import output
-    from ropectl.cli.progress import BarReporter
+    from ropectl.errors import ConfigError
 
     if list_tasks:
         _print_list(format)
-        return
-    from ropectl.errors import ConfigError
-    from ropectl.evaluate.tasks_config import TasksConfig
-
-    settings = options.resolve_config(TasksConfig, config, given, eval_tasks)
-    if print_config:
-        output.print_json(settings.model_dump(mode="json"))
         return
     output.quiet_libraries()
     if show_prompt is not None or dry_run:
@@ -126,6 +62,7 @@ def eval_tasks(
     output.check_one_process("eval-tasks")
     output.check_new(out, overwrite)
     from ropectl.cli.gates import gate_failed
+    from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.tasks_api import evaluate_tasks
     from ropectl.report.views import TASKS
 

@@ -2,49 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ropectl.cli import options
+from ropectl.option import Panel
 
-_NUMBERS, _CHECKS = "Model", "What to show"
+if TYPE_CHECKING:
+    from ropectl.advise.requests import InspectSettings
 
 
 def inspect(
-    model: options.Model = None,
-    methods: options.ShownMethods = None,
-    factor: options.Factor = None,
-    target_length: options.TargetLength = None,
-    geometry: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY=VALUE,...",
-            help="Numbers instead of a model: rotary_dim, rope_theta, original_max_position_embeddings, and num_turning if not all pairs turn.",
-            rich_help_panel=_NUMBERS,
-        ),
-    ] = None,
-    seq_len: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N",
-            help="Sequence length, for methods that depend on it (default: the trained one).",
-            rich_help_panel=_CHECKS,
-        ),
-    ] = None,
+    settings: InspectSettings,
     self_test: Annotated[
         bool,
         typer.Option(
             "--self-test",
             help="Check the model's own rotary code with numbers (no weights); exit code 1 if it fails.",
-            rich_help_panel=_CHECKS,
+            rich_help_panel=Panel.shown.value,
         ),
     ] = False,
-    layers: options.Layers = None,
-    replace: options.Replace = None,
-    revision: options.Revision = None,
-    original_length: options.OriginalLength = None,
-    trust_remote_code: options.TrustRemoteCode = None,
     plot: options.Plot = None,
     format: options.OutputFormat = options.Format.human,
 ) -> None:
@@ -56,46 +35,49 @@ def inspect(
 
     Example: ropectl inspect ./my-model -m pi -m ntk -m yarn --factor 4 --plot frequencies.svg
     """
-    given = locals()  # the options are the settings, under the same names
+    from ropectl.advise.api import check_rotary_code, inspect_model
     from ropectl.cli import output
-    from ropectl.cli.inspected import Inspected, run_self_test
-    from ropectl.errors import ConfigError
-    from ropectl.evaluate.config import ModelConfig
-    from ropectl.lengths import parse_length
     from ropectl.report.figures.output import check_figure
     from ropectl.report.inspection import inspection_parts
-    from ropectl.rope.inspection import inspect_rope
-    from ropectl.runtimes import read_all
 
     output.quiet_libraries()
-    if geometry is not None and (model is not None or original_length is not None or layers is not None):
-        raise ConfigError(
-            "--geometry says all numbers itself: it goes neither with a model nor with --original-length or --layers."
-        )
-    if not methods and not self_test and plot is None and (factor is not None or target_length is not None):
-        raise ConfigError(
-            "--factor and --target-length need a method to apply them to.", "Type for example: -m yarn --factor 4"
-        )
     if plot is not None:
         check_figure(plot)
-    length = parse_length(seq_len, "--seq-len") if seq_len else None
-    subject = Inspected.of(options.resolve_config(ModelConfig, None, given), geometry)
-    chosen = subject.methods(methods or [], every=plot is not None and not self_test)
     if self_test:
-        run_self_test(subject, chosen, length, plot, as_json=format is options.Format.json)
+        _print_self_test(check_rotary_code(settings), plot, format)
         return
-    records = []
-    for method in chosen:
-        facts = subject.facts(method, length, is_asked=bool(methods))
-        runtimes = [reading.to_json() for reading in read_all(facts)] if facts else []
-        shown = inspect_rope(subject.geometry, method, length, subject.notes(method))
-        records.append({**shown, **subject.model_facts(method, length), "runtimes": runtimes})
+    records = inspect_model(settings, every=plot is not None)
     if plot is not None:
-        subject.plot_frequencies(plot, chosen, length)
+        _plot(settings, plot)
     if format is options.Format.json:
         output.print_json(records[0] if len(records) == 1 else records)
+        return
+    for number, record in enumerate(records):
+        if number:
+            print()
+        output.print_parts(inspection_parts(record))
+
+
+def _plot(settings: InspectSettings, path: Path) -> None:
+    """Draws divisors and wavelengths, those of length-dependent methods frozen at the length that was asked for."""
+    from ropectl.advise.api import frozen_methods
+    from ropectl.report.figures.frequencies import plot_frequencies
+
+    name, records, target = frozen_methods(settings)
+    plot_frequencies(path, name, records, target)
+
+
+def _print_self_test(record: dict[str, Any], plot: Path | None, form: options.Format) -> None:
+    from ropectl.cli import output
+    from ropectl.report.self_test import self_test_parts
+
+    if plot is not None:
+        from ropectl.report.figures.decay import plot_decay
+
+        plot_decay(plot, record)
+    if form is options.Format.json:
+        output.print_json(record)
     else:
-        for number, record in enumerate(records):
-            if number:
-                print()
-            output.print_parts(inspection_parts(record))
+        output.print_parts(self_test_parts(record))
+    if not record["passed"]:
+        raise typer.Exit(1)

@@ -8,7 +8,7 @@ from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.config.geometry import RopeDescription
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import MAX_FACTOR, ScalingMethod
-from ropectl.rope.registry import parse_method, parse_spec
+from ropectl.rope.registry import parse_spec
 
 
 class Policy(Enum):
@@ -63,22 +63,20 @@ def resolve_factor(geometry: RopeGeometry, factor: float | None, target_length: 
 
 
 def choose_method(
-    name: str, rope: RopeDescription, spec: str, factor: float | None, policy: Policy, composable: bool = True
+    name: str, rope: RopeDescription, wanted: ScalingMethod, policy: Policy, composable: bool = True
 ) -> ScalingMethod:
-    """Returns the method that a spec means on a model.
+    """Returns the method that a wanted one means on a model.
 
     Args:
         name: The model, for messages.
         rope: What its config says.
-        spec: The method asked for.
-        factor: The factor asked for beside the spec; None for none.
+        wanted: The method asked for.
         policy: What becomes of scaling that is there.
         composable: Whether the command at hand can compose, for the message.
 
     Raises:
-        MethodError: If the spec is wrong, or the model is scaled and the policy is to refuse.
+        MethodError: If the method does not fit, or the model is scaled and the policy is to refuse.
     """
-    wanted = parse_method(spec, factor, rope.geometry)
     wanted.frequencies(rope.geometry)  # parameters that do not fit this geometry show here
     existing = rope.method
     is_taken = existing.name != "none" and wanted.name != "none"

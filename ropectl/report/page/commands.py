@@ -10,35 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from ropectl.evaluate.config import CompareConfig, ModelConfig, PasskeyConfig, PerplexityConfig
+from ropectl.errors import RopectlError
+from ropectl.evaluate.config import VERDICT, CompareConfig, ModelConfig, PasskeyConfig, PerplexityConfig
 from ropectl.evaluate.tasks_config import TasksConfig
+from ropectl.hf.model_settings import CHECKPOINT, PERMISSION, SCALING, ConfigSettings
+from ropectl.option import option_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-#: Flags that are not called as their settings.
-_FLAGS = {
-    "lengths": "length",
-    "methods": "method",
-    "factors": "factor",
-    "needle_positions": "position",
-    "tasks": "task",
-}
-
-#: Settings that a command is given as arguments.
-_ARGUMENTS = ("model", "others")
-
-#: Settings of the comparison that are said of its first model alone.
-_OF_THE_FIRST = ("revision", "original_length", "layers")
-
-#: A row is measured under its own method, not under what completes a spec.
-_SCALING = ("factor", "target_length", "replace", "model", *_OF_THE_FIRST)
-
-#: What only verdicts are made with, which a single measurement makes none of, or says otherwise.
-_VERDICTS = ("tolerance", "min_accuracy", "fail_above")
-
-#: Settings that let a checkpoint run code.
-RISKS = ("trust_remote_code", "allow_pickle")
 
 _KINDS: Mapping[str, tuple[str, type[ModelConfig]]] = {
     "perplexity": ("eval-perplexity", PerplexityConfig),
@@ -101,7 +80,8 @@ def row_commands(record: Mapping[str, Any], row: Mapping[str, Any]) -> list[Comm
         if key == "tail":
             more = {**more, "tolerance": config.tolerance}
         shared = {name: getattr(config, name) for name in kind.model_fields if hasattr(config, name)}
-        shared = {name: value for name, value in shared.items() if name not in (*_SCALING, *_VERDICTS)}
+        said_otherwise = {name for group in (CHECKPOINT, SCALING, VERDICT) for name in group.names(kind)}
+        shared = {name: value for name, value in shared.items() if name not in said_otherwise}
         settings = _config(kind, {**shared, **subject, **more, "lengths": lengths})
         if settings is not None:
             name = "eval-passkey" if kind is PasskeyConfig else "eval-perplexity"
@@ -117,7 +97,9 @@ def _subject(record: Mapping[str, Any], row: Mapping[str, Any], config: CompareC
         return {"model": checkpoint, "method": row["method"], "replace": True} if checkpoint else None
     if row["model"] != record["model"]:
         return {"model": row["model"]}
-    of_the_first = {name: getattr(config, name) for name in _OF_THE_FIRST}
+    of_the_first = {
+        n: v for n, v in CHECKPOINT.values(config).items() if n in ConfigSettings.model_fields and n != "model"
+    }
     existing = (record["manifest"].get("existing") or {}).get(row["model"], "none")
     if row["method"] == existing:
         return {"model": row["model"], **of_the_first, "method": "none" if existing == "none" else None}
@@ -150,28 +132,33 @@ def _config(kind: type[BaseModel], settings: Any) -> Any:
     known = {name: value for name, value in settings.items() if name in kind.model_fields}
     try:
         return kind.model_validate(known)
-    except (ValidationError, ValueError, TypeError):
+    except (RopectlError, ValidationError, ValueError, TypeError):
         return None
 
 
 def _command(about: str, name: str, config: BaseModel, more: Mapping[str, Any] | None = None) -> Command:
     fields = type(config).model_fields
-    values = {key: getattr(config, key) for key in fields}
-    given = {key: value for key, value in values.items() if key not in _ARGUMENTS and value != fields[key].default}
-    parts = [part for key, value in {**given, **(more or {})}.items() for part in _flag(key, value)]
-    arguments = [str(values["model"]), *map(str, values.get("others", ()))]
+    parts: list[str] = []
+    arguments: list[str] = []
+    for key, field in fields.items():
+        value, option = getattr(config, key), option_of(field)
+        if option is not None and option.panel is None:
+            arguments += [value] if isinstance(value, str) else value
+        elif value != field.default:
+            parts += _flag(option.names[0] if option is not None and option.names else key, value)
+    parts += [part for key, value in (more or {}).items() for part in _flag(key, value)]
     if any(argument.startswith("-") for argument in arguments):
         parts, arguments = [], [*parts, "--", *arguments]
     line = shlex.join(["ropectl", name, *arguments, *parts])
-    return Command(about, line, any(given.get(risk) for risk in RISKS))
+    return Command(about, line, bool(PERMISSION.changed(config)))
 
 
 def _flag(name: str, value: Any) -> Iterable[str]:
-    flag = f"--{_FLAGS.get(name, name).replace('_', '-')}"
+    flag = f"--{name.removeprefix('--').replace('_', '-')}"
     if isinstance(value, bool):
         return [flag if value else f"--no-{flag[2:]}"]
     if isinstance(value, tuple | list):
-        if name in ("lengths", "needle_positions"):
+        if all(isinstance(item, int) for item in value):
             return [flag, ",".join(map(str, value))]
         return [part for item in value for part in _flag(name, item)]
     text = f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

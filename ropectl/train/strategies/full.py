@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ropectl.errors import ConfigError
-from ropectl.train.settings import FinetuneSettings
+from ropectl.train.settings import LORA, FinetuneSettings
 from ropectl.train.strategies.strategy import Strategy
-
-_OF_LORA = ("lora_rank", "lora_alpha", "lora_dropout", "lora_targets", "train_norms", "train_embeddings", "merge")
 
 
 def _option(name: str) -> str:
@@ -21,9 +19,7 @@ class FullStrategy(Strategy):
 
     def __init__(self, settings: FinetuneSettings) -> None:
         super().__init__(settings)
-        fields = FinetuneSettings.model_fields
-        changed = [name for name in _OF_LORA if getattr(settings, name) != fields[name].default]
-        if changed:
+        if changed := LORA.changed(settings):
             raise ConfigError(
                 f"{', '.join(_option(name) for name in changed)} means nothing where all weights are trained.",
                 "Type: --strategy lora",

@@ -1,4 +1,4 @@
-"""``methods --choose``: a model or plain numbers, a wanted length and a budget, to a short list with commands. Configs only."""
+"""The methods worth testing for a length, by rule from a config alone, with reasons and the commands that test them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ropectl.cli.inspected import Inspected
-from ropectl.errors import MethodError
-from ropectl.evaluate.config import ModelConfig
+from ropectl.advise.inspected import Inspected
+from ropectl.advise.requests import ChoiceSettings
+from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.policy import check_target
+from ropectl.hf.model_settings import CHECKPOINT, PERMISSION
 from ropectl.lengths import format_length
 from ropectl.names import name_hint
 from ropectl.rope.choose import Candidate, choose, slowing_text
 from ropectl.rope.frequencies import critical_dimension
 from ropectl.rope.method import ScalingMethod
+from ropectl.rope.registry import all_methods
 from ropectl.rope.tuning import Tuning
 from ropectl.runtimes import RuntimeReading, llama_config, patch_facts, read_all, source_facts
 from ropectl.runtimes.matrix import all_runtimes
 
 #: Measurements that ropectl has published of itself end here.
 MEASURED_FACTOR = 4
-
-#: Flags of a model that every command about it needs again.
-_OF_MODEL = ("revision", "original_length", "layers", "trust_remote_code", "allow_pickle")
 
 #: Settings of a training, by budget: light in the memory of short sequences, full on whole ones.
 RECIPES: dict[Tuning, dict[str, Any]] = {
@@ -38,37 +37,40 @@ RECIPE_FILE = "tune.yaml"
 
 @dataclass(frozen=True)
 class Chooser:
-    """A subject with what is wanted of it.
+    """A model, or plain numbers, with what is wanted of it.
 
     Attributes:
         subject: The model's config, or plain numbers.
-        numbers: The plain numbers as typed; None for a model.
         target_length: The wanted length [tokens].
         tuning: How much training there will be.
         runtime: The runtime that has to compute it; None for any.
     """
 
     subject: Inspected
-    numbers: str | None
     target_length: int
     tuning: Tuning
     runtime: str | None
 
     @classmethod
-    def of(
-        cls, settings: ModelConfig, numbers: str | None, target_length: int, tuning: Tuning, runtime: str | None
-    ) -> Chooser:
+    def of(cls, settings: ChoiceSettings) -> Chooser:
         """Reads the config.
 
         Raises:
             ConfigError: If it is broken, the runtime is unknown, or no method extends so far.
         """
+        if settings.target_length is None:
+            raise ConfigError("--choose needs the length that is wanted.", "Type for example: --target-length 32k")
+        if settings.model.partition(":")[0] in all_methods():
+            raise ConfigError(
+                f"{settings.model} is a method; --choose takes a model.",
+                "Leave it out for builtin:tiny, or name a folder.",
+            )
         names = [one.name for one in all_runtimes()]
-        if runtime is not None and runtime not in names:
-            raise MethodError(f"There is no runtime {runtime!r}.", name_hint(runtime, names))
-        subject = Inspected.of(settings, numbers)
-        check_target(subject.geometry, target_length)
-        return cls(subject, numbers, target_length, tuning, runtime)
+        if settings.runtime is not None and settings.runtime not in names:
+            raise MethodError(f"There is no runtime {settings.runtime!r}.", name_hint(settings.runtime, names))
+        subject = Inspected.of(settings.subject())
+        check_target(subject.geometry, settings.target_length)
+        return cls(subject, settings.target_length, Tuning(settings.tuning), settings.runtime)
 
     @property
     def trained(self) -> int:
@@ -205,13 +207,12 @@ class Chooser:
 
     def _flags(self, replace: bool = True) -> str:
         """Flags that say the model and the length once more."""
-        settings, words = self.subject.settings, []
-        for name in _OF_MODEL:
+        settings = self.subject.settings
+        words = []
+        for name in (*CHECKPOINT.changed(settings), *PERMISSION.changed(settings)):
             value = getattr(settings, name)
-            if value is True:
-                words.append(f"--{name.replace('_', '-')}")
-            elif value:
-                words.append(f"--{name.replace('_', '-')} {shlex.quote(str(value))}")
+            if name != "model":
+                words.append(f"--{name.replace('_', '-')}" + ("" if value is True else f" {shlex.quote(str(value))}"))
         if replace and self.existing.name != "none":
             words.append("--replace")
         return "".join(f" {word}" for word in words)
@@ -234,8 +235,9 @@ class Chooser:
         """What to type, the first pick standing for the best where one is needed."""
         specs = "".join(f" -m {method.name}" for method in methods)
         target = f" --target-length {self.target_length}"
-        if self.numbers is not None:
-            shown = f"ropectl inspect --geometry {shlex.quote(self.numbers)}{specs}{target}"
+        numbers = self.subject.settings.geometry
+        if numbers is not None:
+            shown = f"ropectl inspect --geometry {shlex.quote(numbers)}{specs}{target}"
             return [{"purpose": "What does each compute?", "command": shown}]
         place, flags, first = self._place(), self._flags(), methods[0]
         compared = f"ropectl compare-methods {place}{specs}{target}{flags}"

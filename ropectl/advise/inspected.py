@@ -1,22 +1,20 @@
-"""What ``inspect`` looks at: a model's config, or plain numbers."""
+"""A model's config, or plain numbers, and what there is to say about them under a method."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from ropectl.errors import MethodError, UnsupportedModelError
+from ropectl.advise.requests import InspectSettings
+from ropectl.errors import ConfigError, MethodError, UnsupportedModelError
 from ropectl.evaluate.config import ModelConfig
 from ropectl.evaluate.setup import Setup
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.geometry import window_note
 from ropectl.hf.config.policy import resolve_factor
+from ropectl.hf.model_settings import ConfigSettings
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.inspection import inspect_rope
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import all_methods, parse_method
 from ropectl.runtimes import CheckpointFacts, llama_config, patch_facts, source_facts
@@ -36,21 +34,27 @@ class Inspected:
         setup: The model's config; None for plain numbers.
     """
 
-    settings: ModelConfig
+    settings: InspectSettings
     geometry: RopeGeometry
     factor: float | None
     setup: Setup | None
 
     @classmethod
-    def of(cls, settings: ModelConfig, numbers: str | None) -> Inspected:
+    def of(cls, settings: InspectSettings) -> Inspected:
         """Reads the config of the model, or the numbers that stand for one.
 
         Raises:
             ConfigError: If either is broken or an option is impossible.
         """
+        numbers = settings.geometry
         if numbers is None:
-            setup = Setup.of(settings)
+            shared = {name: getattr(settings, name) for name in ConfigSettings.model_fields}
+            setup = Setup.of(ModelConfig(**shared))
             return cls(settings, setup.geometry, setup.factor, setup)
+        if "model" in settings.model_fields_set or settings.original_length is not None or settings.layers is not None:
+            raise ConfigError(
+                "--geometry says all numbers itself: it goes neither with a model nor with --original-length or --layers."
+            )
         geometry = RopeGeometry.parse(numbers)
         return cls(settings, geometry, resolve_factor(geometry, settings.factor, settings.target_length), None)
 
@@ -131,17 +135,6 @@ class Inspected:
             return source_facts(self.setup.source, method if is_asked else None, seq_len, target)
         return patch_facts(llama_config(self.geometry), self.geometry, method, "MODEL", seq_len) if is_asked else None
 
-    def plot_frequencies(self, path: Path, methods: Sequence[ScalingMethod], seq_len: int | None) -> None:
-        """Writes the figure of divisors and wavelengths, length-dependent methods frozen at ``seq_len`` or L'."""
-        from ropectl.report.figures.frequencies import plot_frequencies
-
-        target = self.target(methods)
-        frozen = seq_len or target
-        records = [
-            inspect_rope(self.geometry, method, frozen if method.depends_on_seq_len else None) for method in methods
-        ]
-        plot_frequencies(path, self.name, records, target)
-
     def rotary_code(self) -> RotaryCode:
         """Returns the code that rotates queries and keys: the model's own, or that of a LLaMA with these numbers."""
         from ropectl.hf.self_test import code
@@ -155,29 +148,3 @@ class Inspected:
         trust = self.settings.trust_remote_code
         config = code.source_config(self.setup.source, trust) if self.setup else code.llama_config(self.geometry)
         return code.rotary_code(config, trust)
-
-
-def run_self_test(
-    subject: Inspected, methods: Sequence[ScalingMethod], seq_len: int | None, plot: Path | None, as_json: bool
-) -> None:
-    """Checks the rotary code, shows the numbers, and draws how the mean score decays.
-
-    Raises:
-        typer.Exit: With code 1 if a check failed.
-    """
-    from ropectl.cli import output
-    from ropectl.hf.self_test.record import self_test
-    from ropectl.report.self_test import self_test_parts
-
-    target = subject.target(methods)
-    record = self_test(subject.name, subject.rotary_code(), subject.geometry, methods, target, seq_len)
-    if plot is not None:
-        from ropectl.report.figures.decay import plot_decay
-
-        plot_decay(plot, record)
-    if as_json:
-        output.print_json(record)
-    else:
-        output.print_parts(self_test_parts(record))
-    if not record["passed"]:
-        raise typer.Exit(1)

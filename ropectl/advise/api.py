@@ -1,0 +1,78 @@
+"""Advice for notebooks and other programs: records of what a model computes, and of the methods worth testing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ropectl.advise.choosing import Chooser
+from ropectl.advise.inspected import Inspected
+from ropectl.advise.requests import ChoiceSettings, InspectSettings
+from ropectl.errors import ConfigError
+from ropectl.rope.inspection import inspect_rope
+from ropectl.runtimes import read_all
+
+
+def choose_methods(settings: ChoiceSettings) -> dict[str, Any]:
+    """Returns the methods worth testing for a length, with reasons and the commands that test them, as JSON values.
+
+    Args:
+        settings: The model and the wanted length.
+
+    Raises:
+        RopectlError: If the request cannot work.
+    """
+    return Chooser.of(settings).record()
+
+
+def inspect_model(settings: InspectSettings, every: bool = False) -> list[dict[str, Any]]:
+    """Returns what a model's rotary embedding computes under each method, as JSON values. No weights are loaded.
+
+    Args:
+        settings: The model and the methods.
+        every: Without methods but with a factor: all methods that need nothing else.
+
+    Raises:
+        RopectlError: If the request cannot work.
+    """
+    if not settings.methods and not every and (settings.factor is not None or settings.target_length is not None):
+        raise ConfigError(
+            "--factor and --target-length need a method to apply them to.", "Type for example: -m yarn --factor 4"
+        )
+    subject = Inspected.of(settings)
+    length, is_asked = settings.seq_len, bool(settings.methods)
+    records = []
+    for method in subject.methods(settings.methods, every):
+        facts = subject.facts(method, length, is_asked)
+        runtimes = [reading.to_json() for reading in read_all(facts)] if facts else []
+        shown = inspect_rope(subject.geometry, method, length, subject.notes(method))
+        records.append({**shown, **subject.model_facts(method, length), "runtimes": runtimes})
+    return records
+
+
+def frozen_methods(settings: InspectSettings) -> tuple[str, list[dict[str, Any]], int]:
+    """Returns the model's name, what every method computes at the length that was asked for, and L' [tokens].
+
+    Methods that follow the length are frozen at ``seq_len``, or at L'.
+    """
+    subject = Inspected.of(settings)
+    methods = subject.methods(settings.methods, every=True)
+    target = subject.target(methods)
+    frozen = settings.seq_len or target
+    records = [
+        inspect_rope(subject.geometry, method, frozen if method.depends_on_seq_len else None) for method in methods
+    ]
+    return subject.name, records, target
+
+
+def check_rotary_code(settings: InspectSettings) -> dict[str, Any]:
+    """Returns how a model's own rotary code fares in checks with numbers, as JSON values. No weights are loaded.
+
+    Raises:
+        RopectlError: If the request cannot work, or the model has several rotary tables.
+    """
+    from ropectl.hf.self_test.record import self_test  # torch, which all else here does without
+
+    subject = Inspected.of(settings)
+    methods = subject.methods(settings.methods, every=False)
+    target = subject.target(methods)
+    return self_test(subject.name, subject.rotary_code(), subject.geometry, methods, target, settings.seq_len)

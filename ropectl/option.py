@@ -1,0 +1,93 @@
+"""How a setting is written on the command line, and what settings have in common; it stands beside each setting's type.
+
+Nothing is imported here, so that the first page of help is there at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+
+class Panel(str, Enum):
+    """The panels of a command's help, in the order in which they are shown."""
+
+    harness = "Harness"
+    runtime = "Runtime"
+    choosing = "Choosing (with --choose)"
+    scaling = "Scaling"
+    data = "Data"
+    weights = "Weights"
+    measurement = "Measurement"
+    protocol = "Protocol"
+    gates = "Gates"
+    training = "Training"
+    engine = "Engine"
+    validation = "Validation"
+    output = "Output"
+    model = "Model"
+    shown = "What to show"
+    run = "Run"
+
+
+@dataclass(frozen=True)
+class Option:
+    """The command-line side of a setting, whose help is the field's description.
+
+    Attributes:
+        panel: The panel of the help that it stands in; None for an argument, which has no name.
+        metavar: What stands for its value in the help; None for a switch.
+        names: How it is spelled, if not as the field with ``--`` and ``-``.
+        default: What is in force where the setting is not given, in words; by default the field's own default.
+        offers: What completion offers: a function of ``ropectl.cli.completion``, or the names in a table as
+            ``module:TABLE``. The words of a ``Literal`` need none.
+        is_repeated: Whether it may be given several times, though the setting itself is one value.
+        goes_on: The argument whose further values are this setting.
+    """
+
+    panel: Panel | None = None
+    metavar: str | None = None
+    names: tuple[str, ...] = ()
+    default: str | None = None
+    offers: str | None = None
+    is_repeated: bool = False
+    goes_on: str | None = None
+
+
+def option_of(field: FieldInfo) -> Option | None:
+    """Returns how a setting is written on the command line; None for one that is not."""
+    options = [each for each in field.metadata if isinstance(each, Option)]
+    return options[-1] if options else None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Settings that are looked at together. A field belongs to a group that its annotation names.
+
+    Attributes:
+        about: What they have in common.
+    """
+
+    about: str
+
+    def names(self, kind: type[BaseModel]) -> list[str]:
+        """Returns the names of the settings of a type that belong to the group."""
+        return [name for name, field in kind.model_fields.items() if self in field.metadata]
+
+    def values(self, settings: BaseModel) -> dict[str, Any]:
+        """Returns the group's settings by name."""
+        return {name: getattr(settings, name) for name in self.names(type(settings))}
+
+    def changed(self, settings: BaseModel) -> list[str]:
+        """Returns the names of the group's settings that differ from their defaults."""
+        fields = type(settings).model_fields
+        return [name for name, value in self.values(settings).items() if value != fields[name].default]
+
+    def defaults(self, kind: type[BaseModel]) -> dict[str, Any]:
+        """Returns the defaults of the group's settings by name."""
+        return {name: kind.model_fields[name].default for name in self.names(kind)}
