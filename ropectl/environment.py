@@ -141,7 +141,7 @@ def _probe() -> dict[str, Any]:
 
 
 def _free_memory() -> int | None:
-    from ropectl.hf.model.free_memory import host_memory
+    from ropectl.memory import host_memory
 
     return host_memory()
 

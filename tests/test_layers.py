@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "ropectl"
 LAYERS = {
     "errors": 1, "names": 1, "config_file": 1, "environment": 3, "lengths": 1, "rope": 1, "records": 1, "option": 1, "setting_types": 1,
-    "discovery": 1, "specs": 1, "printable": 1, "reporter": 1,
+    "discovery": 1, "memory": 1, "specs": 1, "printable": 1, "reporter": 1,
     "hf": 2, "gguf": 2, "runtimes": 2, "data": 2, "tasks": 2, "builtin": 2, "runs": 2,
     "evaluate": 3, "checkpoint": 3, "train": 3,
     "compare": 4, "advise": 4, "report": 4,

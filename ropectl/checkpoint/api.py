@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ropectl.checkpoint.files import FileList, check_space, copy_files
+from ropectl.checkpoint.files import FileList, check_space, check_weights, copy_files, list_files
 from ropectl.checkpoint.gguf import patch_gguf_file
 from ropectl.checkpoint.hub import hub_sizes
-from ropectl.checkpoint.material import is_rewritten, source_files, source_places, write_weights
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
-from ropectl.checkpoint.record import CARD, describe_files, patch_record, write_descriptions
+from ropectl.checkpoint.record import CARD, describe_files, patch_record
 from ropectl.checkpoint.settings import PatchSettings
-from ropectl.checkpoint.staging import prepare_place, staged
+from ropectl.checkpoint.staging import prepare_place
+from ropectl.checkpoint.weights import is_rewritten, source_files, source_places, write_weights
+from ropectl.checkpoint.writing import TOKENIZER_CONFIG, stage_adapter, stage_checkpoint, tokenizer_config
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
-from ropectl.hf.config.source import ModelSource, read_config, read_object
+from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model.loading import LoadOptions
 from ropectl.reporter import Reporter
-from ropectl.runs import write_json
-
-TOKENIZER_CONFIG = "tokenizer_config.json"
 
 
 def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) -> dict[str, Any]:
@@ -85,58 +80,13 @@ def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, out: Path, repor
         return stage_checkpoint(settings, plan, out, write, reporter, options=options)
     files = source_files(plan.source, settings.allow_pickle)
     check_space(out, 0 if settings.link else files.num_bytes)
-    _tokenizer_config(plan, files.root)  # damage shows here, before anything is copied
+    tokenizer_config(plan, files.root)  # damage shows here, before anything is copied
 
     def copy(aside: Path) -> dict[str, Any]:
         _copy(settings, files, aside, reporter)
         return describe_files(files, settings)
 
     return stage_checkpoint(settings, plan, out, copy, reporter, options=options, origin=files.root)
-
-
-def stage_checkpoint(
-    settings: PatchSettings,
-    plan: PatchPlan,
-    out: Path,
-    write: Callable[[Path], dict[str, Any]],
-    reporter: Reporter,
-    *,
-    options: LoadOptions,
-    origin: Path | None = None,
-    extra: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Writes a checkpoint aside, proves it, and gives it its name; returns its record.
-
-    Args:
-        settings: What was asked for.
-        plan: The scaling.
-        out: Where it will stand.
-        write: Writes weights and all other files into a folder; returns what the record says of them.
-        reporter: Told about progress.
-        options: How the source is loaded, where logits are compared.
-        origin: Where config, tokenizer's config and model card are read; the new folder itself by default.
-        extra: Added to the record.
-
-    Raises:
-        PatchError: If what was written does not compute what the method says; it is removed again.
-    """
-    from ropectl.checkpoint.logits import compare_logits
-    from ropectl.checkpoint.proof import prove_checkpoint
-
-    with staged(out, settings.overwrite) as aside:
-        aside.mkdir()
-        files = write(aside)
-        config, tokenizer = _write_configs(settings, plan, aside, origin or aside)
-        reporter.start("reading back")
-        verified = prove_checkpoint(aside, plan, settings.trust_remote_code)
-        if settings.verify_logits:
-            reporter.start("comparing logits")
-            verified["logits"] = compare_logits(aside, plan, options)
-        record = patch_record(settings, plan, config, verified, tokenizer)
-        record["files"] = files
-        record |= extra or {}
-        write_descriptions(aside, record)
-    return record
 
 
 def _copy(settings: PatchSettings, files: FileList, aside: Path, reporter: Reporter) -> None:
@@ -151,32 +101,8 @@ def _copy(settings: PatchSettings, files: FileList, aside: Path, reporter: Repor
     copy_files(copied, aside, settings.link, reporter.advance)
 
 
-def _write_configs(
-    settings: PatchSettings, plan: PatchPlan, aside: Path, origin: Path
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Writes the config and what belongs to it, from the texts in ``origin``; returns the model's and the tokenizer's."""
-    is_fresh = origin == aside  # written a moment ago by transformers
-    before = json.loads((origin / "config.json").read_text()) if is_fresh else plan.source.writable_config
-    config = plan.config(before, settings.drop_code)
-    write_json(aside / "config.json", config, allow_nan=True)  # Mamba's time_step_limit ends at Infinity
-    tokenizer = _tokenizer_config(plan, origin)
-    if tokenizer:
-        write_json(aside / TOKENIZER_CONFIG, tokenizer, allow_nan=True)
-    card = origin / CARD
-    if card.is_file() and not is_fresh:
-        (aside / CARD).write_bytes(card.read_bytes())
-    return config, tokenizer
-
-
-def _tokenizer_config(plan: PatchPlan, origin: Path) -> dict[str, Any]:
-    path = origin / TOKENIZER_CONFIG
-    return plan.tokenizer_config(read_object(path)) if path.is_file() else {}
-
-
 def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter: Reporter) -> dict[str, Any]:
-    """An adapter keeps its weights, and gets its scaling beside them."""
-    from ropectl.checkpoint.files import list_files
-
+    """Writes a copy of an adapter: it keeps its weights, and gets its scaling beside them."""
     assert plan.source.adapter is not None
     files = list_files(plan.source.adapter.path, settings.allow_pickle)
 
@@ -190,52 +116,10 @@ def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter
     return stage_adapter(settings, plan, out, copy)
 
 
-def stage_adapter(
-    settings: PatchSettings,
-    plan: PatchPlan,
-    out: Path,
-    write: Callable[[Path], dict[str, Any]],
-    extra: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Writes an adapter aside, its scaling in ``ropectl.json`` beside it, and gives it its name; returns its record.
-
-    Args:
-        settings: What was asked for.
-        plan: The scaling.
-        out: Where it will stand.
-        write: Writes the adapter into a folder; returns what the record says of its files.
-        extra: Added to the record.
-    """
-    with staged(out, settings.overwrite) as aside:
-        aside.mkdir()
-        files = write(aside)
-        record = patch_record(settings, plan, plan.config(plan.source.writable_config), {}, {})
-        record["files"] = files
-        record["next_steps"] = [_adapter_step(settings, plan)]
-        record |= extra or {}
-        write_descriptions(aside, record)
-    return record
-
-
-def _adapter_step(settings: PatchSettings, plan: PatchPlan) -> dict[str, Any]:
-    base = shlex.quote(plan.source.location)
-    command = (
-        f"ropectl patch {base} --replace -m '{plan.method}' -o base-scaled   # then load the adapter on base-scaled"
-    )
-    return {
-        "runtime": "all",
-        "command": command,
-        "refusal": None,
-        "notes": [f"ropectl itself loads {settings.out} as it is."],
-    }
-
-
 def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> dict[str, Any]:
-    from ropectl.checkpoint.files import check_weights, list_files
-
     folder = Path(plan.source.location)
     config = plan.config(plan.source.writable_config, settings.drop_code)
-    record = patch_record(settings, plan, config, {}, _tokenizer_config(plan, folder))
+    record = patch_record(settings, plan, config, {}, tokenizer_config(plan, folder))
     if is_rewritten(plan.source, settings.merge):
         record["files"] = {"rewritten": True}
     elif folder.is_dir():

@@ -7,10 +7,11 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from ropectl.checkpoint.gguf_patch import patch_gguf, plan_gguf
+from ropectl.checkpoint.gguf_patch import patch_gguf
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
+from ropectl.gguf.plan import plan_gguf
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model_settings import FOLDER
 from ropectl.records import SCHEMA_VERSION
@@ -47,14 +48,14 @@ def patch_gguf_file(settings: PatchSettings) -> tuple[dict[str, Any], tuple[str,
     plan = plan_patch(settings, source)
     if not is_own:
         _check_same_model(settings, plan, file)
-    lengths = {"target_length": plan.target_length, "seq_len": plan.seq_len}
+    path, target = settings.gguf_patch, plan.target_length
     if settings.dry_run:
-        keys = plan_gguf(settings.gguf_patch, plan.method, plan.geometry, **lengths)
+        keys = plan_gguf(path, plan.method, plan.geometry, target_length=target, seq_len=plan.seq_len)
     else:
-        out = _checked_out(settings)
         keys = patch_gguf(
-            settings.gguf_patch, out, plan.method, plan.geometry, **lengths, overwrite=settings.overwrite
-        ).plan
+            path, _checked_out(settings), plan.method, plan.geometry,
+            target_length=target, seq_len=plan.seq_len, overwrite=settings.overwrite,
+        ).plan  # fmt: skip
     sidecar = plan.sidecar()
     record = {
         "schema_version": SCHEMA_VERSION,

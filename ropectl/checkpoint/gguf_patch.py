@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ropectl.checkpoint.staging import staged
 from ropectl.errors import ConfigError, PatchError
 from ropectl.gguf.config import read_gguf_config
 from ropectl.gguf.header import GgufHeader, read_header
-from ropectl.gguf.plan import STANDING_STILL, GgufPlan, plan_gguf, plan_patch
+from ropectl.gguf.plan import STANDING_STILL, GgufPlan, plan_gguf
 from ropectl.gguf.writer import write_gguf
 from ropectl.hf.config.geometry import describe_rope
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
-
-__all__ = ["GgufPatchReport", "GgufPlan", "patch_gguf", "plan_gguf"]
 
 #: The written file against the method (relative): its numbers are float32.
 _TOLERANCE = 1e-6
@@ -67,7 +64,7 @@ def patch_gguf(
         PatchError: If what was written does not read back as the method.
     """
     header = read_header(source)
-    plan = plan_patch(source, header, method, geometry, target_length, seq_len)
+    plan = plan_gguf(source, method, geometry, target_length=target_length, seq_len=seq_len, header=header)
     if out.is_dir():
         raise ConfigError(f"{out} is a folder.", "Give the name of the new file: --out FILE.gguf")
     if out.exists():
@@ -75,18 +72,13 @@ def patch_gguf(
             raise ConfigError(f"{out} is the file that is patched; it is never changed.", "Give another name: --out")
         if not overwrite:
             raise ConfigError(f"{out} exists.", "Give another name with --out, or replace it with --overwrite.")
-    aside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
-        write_gguf(source, header, aside, plan.keys, plan.tensors, plan.removed)
-        _verify(aside, plan, header)
-        num_bytes = aside.stat().st_size
-        aside.replace(out)
+        with staged(out, overwrite) as aside:
+            write_gguf(source, header, aside, plan.keys, plan.tensors, plan.removed)
+            _verify(aside, plan, header)
     except OSError as error:
         raise ConfigError(f"Cannot write {out}: {error.strerror or error}.", "Choose another place: --out") from None
-    finally:  # Ctrl-C too must leave nothing half written behind
-        with suppress(OSError):
-            aside.unlink(missing_ok=True)
-    return GgufPatchReport(out, num_bytes, plan)
+    return GgufPatchReport(out, out.stat().st_size, plan)
 
 
 def _verify(path: Path, plan: GgufPlan, source: GgufHeader) -> None:

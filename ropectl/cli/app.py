@@ -36,7 +36,7 @@ from ropectl.cli.commands.report import report
 from ropectl.cli.commands.verify_runtime import verify_runtime
 from ropectl.cli.help_text import paragraphs
 from ropectl.errors import RopectlError
-from ropectl.hf.model.out_of_memory import is_out_of_memory
+from ropectl.memory import is_out_of_memory
 from ropectl.names import name_hint, near_names
 from ropectl.printable import printable
 

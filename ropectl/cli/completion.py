@@ -63,7 +63,7 @@ def tasks(incomplete: str) -> list[str]:
 
 def models(incomplete: str) -> list[str]:
     """Built-in models once their name has begun; before that, and for all others, the shell offers files."""
-    from ropectl.hf.config.source import BUILTIN_MODELS
+    from ropectl.hf.config.places import BUILTIN_MODELS
 
     return _fitting(BUILTIN_MODELS, incomplete) if incomplete else []
 

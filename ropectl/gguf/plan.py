@@ -62,8 +62,9 @@ def plan_gguf(
     *,
     target_length: int | None = None,
     seq_len: int | None = None,
+    header: GgufHeader | None = None,
 ) -> GgufPlan:
-    """Returns what :func:`ropectl.checkpoint.gguf_patch.patch_gguf` would write. Scaling that the file already has is replaced, never stacked.
+    """Returns what will differ in a copy of a GGUF file. Scaling that the file already has is replaced, never stacked.
 
     Args:
         source: A GGUF file.
@@ -71,23 +72,13 @@ def plan_gguf(
         geometry: What the model was trained with.
         target_length: The context to declare; the method's target, or ``seq_len``, if None [tokens].
         seq_len: Freeze a length-dependent method at this length [tokens].
+        header: The file's header, where it has been read already.
 
     Raises:
         ConfigError: If the file is damaged or a part of several, or the method needs a length.
         UnsupportedModelError: If llama.cpp cannot compute the method for this architecture.
     """
-    return plan_patch(source, read_header(source), method, geometry, target_length, seq_len)
-
-
-def plan_patch(
-    source: Path,
-    header: GgufHeader,
-    method: ScalingMethod,
-    geometry: RopeGeometry,
-    target_length: int | None,
-    seq_len: int | None,
-) -> GgufPlan:
-    """Returns the plan of a file whose header is known; see :func:`plan_gguf`."""
+    header = header or read_header(source)
     _check_patchable(source, header)
     if method.depends_on_seq_len and seq_len is None:
         raise ConfigError(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ropectl.checkpoint.material import source_places
 from ropectl.checkpoint.staging import prepare_place
+from ropectl.checkpoint.weights import source_places
 from ropectl.data.address import exists, parse_address
 from ropectl.data.tokens import bos_token
 from ropectl.errors import ConfigError

@@ -13,10 +13,10 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from ropectl.checkpoint.api import stage_adapter, stage_checkpoint
-from ropectl.checkpoint.material import copy_other_files, save_model, written_dtype
 from ropectl.checkpoint.plan import PatchPlan
 from ropectl.checkpoint.settings import PatchSettings
+from ropectl.checkpoint.weights import copy_other_files, save_model, written_dtype
+from ropectl.checkpoint.writing import stage_adapter, stage_checkpoint
 from ropectl.errors import ConfigError, TrainingError
 from ropectl.hf.config.source import ModelSource
 from ropectl.hf.model.loading import LoadOptions, load_model

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ropectl.errors import TrainingError
-from ropectl.hf.model.out_of_memory import is_out_of_memory
+from ropectl.memory import is_out_of_memory
 from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.task import Task
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from ropectl.checkpoint import gguf_patch
-from ropectl.checkpoint.gguf_patch import patch_gguf, plan_gguf
+from ropectl.checkpoint.gguf_patch import patch_gguf
 from ropectl.errors import ConfigError, PatchError, UnsupportedModelError
 from ropectl.gguf.architectures import DIVISOR_TENSORS_READ
+from ropectl.gguf.plan import plan_gguf
 from ropectl.hf.config.source import read_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import all_methods, parse_method
@@ -242,7 +243,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is a folder"):
         patch_gguf(source, tmp_path, method, GEOMETRY, overwrite=True)
     with pytest.raises(ConfigError, match="Cannot write"):
-        patch_gguf(source, tmp_path / "no" / "folder.gguf", method, GEOMETRY)
+        patch_gguf(source, out / "folder.gguf", method, GEOMETRY)
     patch_gguf(source, out, method, GEOMETRY, overwrite=True)
     assert str(read_config(str(out)).rope.method) == "pi:factor=4"
     assert source.read_bytes() == before and sorted(tmp_path.iterdir()) == [out, source]

@@ -18,7 +18,7 @@ pytestmark = [
 SCRIPT = """
 import sys, torch
 from pathlib import Path
-from ropectl.hf.model.allocator import map_large_blocks
+from ropectl.memory import map_large_blocks
 
 def resident():
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS"))

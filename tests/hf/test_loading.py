@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ropectl.errors import ConfigError, PatchError
-from ropectl.hf.config import source as model_source
+from ropectl.hf.config.places import BUILTIN_MODELS
 from ropectl.hf.config.source import read_config
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer, resolve_device
 from ropectl.hf.model.patch import apply_rope, rotary_module
@@ -205,7 +205,7 @@ def test_the_trained_length_can_be_said(checkpoint: Callable[..., Path]) -> None
 
 
 def test_unreachable_hub_is_one_message() -> None:
-    with pytest.raises(ConfigError, match=r"'org/no-such-model' is no folder here"):
+    with pytest.raises(ConfigError, match=r"'org/no-such-model' is not a folder here"):
         read_config("org/no-such-model")
 
 
@@ -217,4 +217,4 @@ def test_devices() -> None:
 
 
 def test_builtin_names_are_known() -> None:
-    assert set(model_source.BUILTIN_MODELS) == {"builtin:tiny"}
+    assert set(BUILTIN_MODELS) == {"builtin:tiny"}

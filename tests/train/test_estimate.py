@@ -17,9 +17,9 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaForCausalLM
 
+from ropectl import memory
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.shape import Shape
-from ropectl.hf.model import free_memory
 from ropectl.hf.model.skeleton import cut
 from ropectl.train import trainer
 from ropectl.train.api import finetune
@@ -346,13 +346,13 @@ def test_free_memory_of_a_host_and_of_a_container(tmp_path: Path) -> None:
     meminfo, group = tmp_path / "meminfo", tmp_path / "group"
     group.mkdir()
     meminfo.write_text("MemTotal: 2048 kB\nMemAvailable:    1024 kB\n")
-    assert free_memory.host_memory(meminfo, group) == 1024**2
+    assert memory.host_memory(meminfo, group) == 1024**2
     for name, content in {"max": "1000000", "current": "600000", "stat": "anon 5\ninactive_file 100000\n"}.items():
         (group / f"memory.{name}").write_text(content)
-    assert free_memory.host_memory(meminfo, group) == 500_000
+    assert memory.host_memory(meminfo, group) == 500_000
     (group / "memory.max").write_text("max\n")
-    assert free_memory.host_memory(meminfo, group) == 1024**2
-    assert free_memory.host_memory(tmp_path / "none", tmp_path / "none") == free_memory.host_memory(
+    assert memory.host_memory(meminfo, group) == 1024**2
+    assert memory.host_memory(tmp_path / "none", tmp_path / "none") == memory.host_memory(
         tmp_path / "x", tmp_path / "x"
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ropectl.hf.model.out_of_memory import is_out_of_memory
+from ropectl.memory import is_out_of_memory
 from ropectl.train.run_state.run_folder import TrainingFolder
 from tests.processes import run_python
 

@@ -11,7 +11,7 @@ from ropectl.data.dataset_rows import DEFAULT_SPLIT, documents_of, library_error
 from ropectl.data.documents import Document
 from ropectl.data.text_source import TextSource
 from ropectl.errors import DataError
-from ropectl.hf.config.hub_access import stay_offline_without_network
+from ropectl.hf.hub_access import stay_offline_without_network
 
 PREFIX = "hf:"
 

@@ -6,28 +6,19 @@ No weights are loaded here, so every check that needs only the config is made be
 from __future__ import annotations
 
 import copy
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.errors import ConfigError
-from ropectl.gguf.config import read_gguf_config
 from ropectl.hf.config.adapter import Adapter, base_of_adapter, is_adapter
 from ropectl.hf.config.dialects import check_dialects, check_types, scaling_block, text_section
 from ropectl.hf.config.families import named
 from ropectl.hf.config.geometry import RopeDescription, describe_rope, is_self_contained
-from ropectl.hf.config.hub_access import hub_host, stay_offline_without_network
+from ropectl.hf.config.places import find_place, local_path
 from ropectl.hf.config.sidecar import SIDECAR, read_sidecar, with_sidecar
-from ropectl.names import name_hint
 from ropectl.rope.registry import parse_method
-
-BUILTIN_MODELS = {"builtin:tiny": TINY_MODEL_DIR}
-
-_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 @dataclass(frozen=True)
@@ -107,62 +98,30 @@ def read_config(
         ConfigError: If there is no such model, or its config is broken.
         UnsupportedModelError: If it has no rotary embedding that ropectl can scale.
     """
-    if name.startswith("builtin:") and name not in BUILTIN_MODELS:
-        raise ConfigError(f"There is no built-in model {name!r}.", name_hint(name, BUILTIN_MODELS))
-    path = BUILTIN_MODELS.get(name, Path(name).expanduser())
-    if is_adapter(path):
-        return _adapter_source(name, path, original_length, trust_remote_code, layers)
-    gguf_file = commit = None
-    config: Mapping[str, Any]
-    if path.is_file() and path.suffix == ".gguf":
-        location, gguf_file = str(path.parent), path.name
-        config = read_gguf_config(path)
-    elif path.is_dir():
-        location = str(path)
-        config = _json_config(path / "config.json")
-    elif path.exists() or name.startswith((".", "/", "~")) or path.suffix == ".gguf" or not _HUB_ID.fullmatch(name):
-        raise ConfigError(
-            f"There is no {'GGUF file' if path.suffix == '.gguf' else 'model folder'} {name!r}.",
-            "Give a folder with a config.json, a .gguf file, a hub id such as org/name, or builtin:tiny.",
-        )
-    else:
-        location = name
-        config, commit = _hub_config(name, revision)
-    if revision is not None and commit is None:
-        raise ConfigError(
-            f"--revision {revision} names a version on the hub, but {name!r} is a local model.", "Leave out --revision."
-        )
+    if is_adapter(local_path(name)):
+        return _adapter_source(name, local_path(name), original_length, trust_remote_code, layers)
+    place = find_place(name, revision)
+    config = place.config
     check_types(config)
     check_dialects(config, knows_length=original_length is not None)
-    file_config = config
     says_length = named(text_section(config), "max_position_embeddings") is not None
-    if gguf_file is None and not is_self_contained(config):
-        config = _with_class_defaults(location, config, revision, trust_remote_code)
+    if place.gguf_file is None and not is_self_contained(config):
+        config = _with_class_defaults(place.location, config, revision, trust_remote_code)
     rope = describe_rope(config, original_length, layers)
     if not says_length and original_length is None:
         length = rope.max_position_embeddings
         note = f"The config does not say max_position_embeddings: {length} is the default of its class. Another: --original-length N"
         rope = replace(rope, warnings=(*rope.warnings, note))
-    if gguf_file is None and original_length is None:
-        rope = _with_sidecar(rope, config, _sidecar_path(name, path, commit))
-    return ModelSource(name, location, config, rope, gguf_file, revision, commit, file_config=file_config)
-
-
-def _sidecar_path(name: str, folder: Path, commit: str | None) -> Path:
-    """The file that describes a patched checkpoint; on the hub, as far as it can be had."""
-    if commit is None:
-        return folder / SIDECAR
-    from huggingface_hub import hf_hub_download
-
-    try:
-        return Path(hf_hub_download(name, SIDECAR, revision=commit))
-    except Exception:  # most repositories have none, and the hub client has many ways to say so
-        return folder / SIDECAR
+    if place.gguf_file is None and original_length is None:
+        rope = _with_sidecar(rope, config, place.sidecar)
+    return ModelSource(
+        name, place.location, config, rope, place.gguf_file, revision, place.commit, file_config=place.config
+    )
 
 
 def _with_sidecar(rope: RopeDescription, config: Mapping[str, Any], path: Path) -> RopeDescription:
     sidecar = read_sidecar(path)
-    if sidecar is None or sidecar.layer_type != rope.layer_type:  # another layer type's is no news of this one's
+    if sidecar is None or sidecar.layer_type != rope.layer_type:  # it describes another layer type
         return rope
     return with_sidecar(rope, sidecar, scaling_block(text_section(config), rope.layer_type), path)
 
@@ -185,49 +144,6 @@ def _adapter_source(
         )
     is_described = sidecar is not None or base.rope.method.name != "none"
     return replace(base, name=name, rope=rope, adapter=Adapter(path, base.rope, is_described))
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Returns the content of a JSON file.
-
-    Raises:
-        ConfigError: If it cannot be read, or is no JSON object.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except ValueError as error:
-        raise ConfigError(f"{path} is not valid JSON: {error}", "Mend it; it has to be UTF-8 without a BOM.") from None
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path} is not a JSON object.")
-    return content
-
-
-def _json_config(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise ConfigError(f"{path.parent} has no config.json.", "Give the folder of a Hugging Face checkpoint.")
-    return read_object(path)
-
-
-def _hub_config(name: str, revision: str | None) -> tuple[dict[str, Any], str]:
-    """The config, and the commit it is from: the hub's cache keeps each commit in a folder of that name."""
-    is_alone = stay_offline_without_network()
-    from huggingface_hub import hf_hub_download
-
-    try:
-        path = Path(hf_hub_download(name, "config.json", revision=revision))
-        return _json_config(path), path.parent.name
-    except ConfigError:
-        raise
-    except Exception as error:  # the hub client raises many kinds: offline, not found, gated, malformed
-        reason = str(error).strip().splitlines()[0]
-        if is_alone:
-            reason = f"there is no way to {hub_host()} from here, and its cache does not hold it."
-        raise ConfigError(
-            f"{name!r} is no folder here, and its config could not be read from the hub: {reason}",
-            "Check the name, the revision and the connection, or give a local folder.",
-        ) from None
 
 
 def _with_class_defaults(

@@ -11,8 +11,8 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.hf.config.adapter import merge_adapter
 from ropectl.hf.config.source import ModelSource, load_hint
-from ropectl.hf.model.out_of_memory import is_out_of_memory
 from ropectl.hf.run_names import DTYPES
+from ropectl.memory import is_out_of_memory
 from ropectl.names import unknown_choice
 
 

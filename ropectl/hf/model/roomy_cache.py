@@ -2,7 +2,7 @@
 
 Concatenation copies everything at every piece, and the holes that its smaller tensors leave behind cannot hold the
 larger ones; ``scripts/bench/compare.py`` measures what that takes. What attention itself makes of the keys at every piece
-grows all the same: see :mod:`ropectl.hf.model.allocator`.
+grows all the same: see :mod:`ropectl.memory`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicLayer
 
-from ropectl.hf.model.allocator import map_large_blocks
+from ropectl.memory import map_large_blocks
 
 
 class RoomyLayer(DynamicLayer):  # type: ignore[misc]

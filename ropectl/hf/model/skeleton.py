@@ -9,7 +9,7 @@ import torch
 
 from ropectl.errors import ConfigError
 from ropectl.hf.model.model_class import stock_class
-from ropectl.hf.model.out_of_memory import is_out_of_memory
+from ropectl.memory import is_out_of_memory
 
 
 def bare_model(config: Any, dtype: torch.dtype, device: Any = "meta", remote_code: bool = False) -> Any:

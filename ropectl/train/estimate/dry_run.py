@@ -9,10 +9,9 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.evaluate.forward import LOGITS_PER_CHUNK
 from ropectl.hf.config.shape import Shape
-from ropectl.hf.model.free_memory import free_memory
-from ropectl.hf.model.out_of_memory import is_out_of_memory
 from ropectl.hf.model.skeleton import cut
 from ropectl.hf.self_test.code import source_config
+from ropectl.memory import free_memory, is_out_of_memory
 from ropectl.records import SCHEMA_VERSION
 from ropectl.reporter import Reporter
 from ropectl.runs import command_line, package_versions

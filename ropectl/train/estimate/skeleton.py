@@ -9,8 +9,8 @@ from torch import nn
 
 from ropectl.errors import ConfigError
 from ropectl.hf.config.shape import Shape
-from ropectl.hf.model.out_of_memory import is_out_of_memory
 from ropectl.hf.model.skeleton import bare_model
+from ropectl.memory import is_out_of_memory
 from ropectl.train.estimate.memory import Weights
 from ropectl.train.strategies.strategy import Strategy
 

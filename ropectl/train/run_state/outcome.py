@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ropectl.hf.config.places import read_object
 from ropectl.hf.config.sidecar import SIDECAR
-from ropectl.hf.config.source import read_object
 from ropectl.runs import content_id
 from ropectl.train.settings import FinetuneSettings
 
