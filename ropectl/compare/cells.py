@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ropectl.compare.partial import PartialFailureError, by_length
+from ropectl.compare.partial import PartialFailureError, measured_up_to_failure
 from ropectl.evaluate.cost import Cost
 from ropectl.records import PasskeyCell, PerplexityPoint, to_json
 from ropectl.reporter import Progress
@@ -62,7 +62,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """What a person reads."""
+        """The cell's name for people."""
         return short_spec(self.method) + (", tuned" if self.training else "")
 
     def outcome(self, model: Any, progress: Progress) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Cell:
 
         name = RESULTS[self.kind]
         try:
-            return {"result": {name: by_length(measured, self.lengths)}}
+            return {"result": {name: measured_up_to_failure(measured, self.lengths)}}
         except PartialFailureError as failure:  # what goes wrong in one cell must not cost the others
             kind, message = type(failure.cause).__name__, str(failure.cause)
             error = {"type": kind, "message": message, "length": failure.length}
@@ -94,7 +94,7 @@ class Cell:
         return record if record is not None and self._is_mine(record) else None
 
     def _is_mine(self, record: Mapping[str, Any]) -> bool:
-        """Whether a file that parses is a record of this cell, with everything that a row is made of."""
+        """Returns whether a file that parses is a record of this cell, with everything that a row is made of."""
         try:
             name, is_id = RESULTS[self.kind], record["id"] == content_id(self.settings)
             kind, length = _RECORDS[name]

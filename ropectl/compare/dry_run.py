@@ -94,7 +94,7 @@ def _kind(kind: str, cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def _resources(subject: Subject, missing: Sequence[Cell]) -> dict[str, Any]:
-    """Time and memory of the missing cells; where a model cannot be built without its weights, why not."""
+    """Returns time and memory of the missing cells; where a model cannot be built without its weights, why not."""
     source, config = subject.setup.source, subject.setup.config
     device = resolve_device(config.device)
     free = free_memory(device)
@@ -133,7 +133,7 @@ def _dtype(name: str, device: Any, model_config: Any) -> torch.dtype:
 
 
 def _memory(subject: Subject, cells: Sequence[Cell], model_config: Any, dtype: torch.dtype) -> dict[str, int]:
-    """Bytes by part, for the cell that needs most."""
+    """Returns the bytes of each part, for the cell that needs most."""
     shape = Shape.of(subject.setup.source.config)
     model = bare_model(model_config, dtype, "meta", subject.setup.config.trust_remote_code)
     size = dtype.itemsize

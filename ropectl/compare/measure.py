@@ -16,12 +16,12 @@ from ropectl.runs import RunFolder, check_writable, content_id, write_json
 
 
 @dataclass(frozen=True)
-class Group:
-    """Cells of one model.
+class ModelCells:
+    """The cells of one model.
 
     Attributes:
-        setup: The model; its weights load if a cell is missing, and are let go of after.
-        cells: What is measured.
+        setup: The model; its weights load if a cell is missing, and are released after it.
+        cells: Its cells.
     """
 
     setup: Setup
@@ -29,8 +29,8 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Bench:
-    """Where cells are measured and their records kept.
+class CellRunner:
+    """Measures cells and keeps their records.
 
     Attributes:
         folder: The run folder.
@@ -46,7 +46,7 @@ class Bench:
     plan: Mapping[str, Any] = field(default_factory=dict)
     retry_failed: bool = False
 
-    def measure(self, groups: Sequence[Group], resumed: bool = True) -> list[list[dict[str, Any]]]:
+    def measure(self, groups: Sequence[ModelCells], resumed: bool = True) -> list[list[dict[str, Any]]]:
         """Returns the records of all cells, by group and in order, having measured those that were missing.
 
         Args:
@@ -78,15 +78,15 @@ class Bench:
         ]
 
     def begin(self) -> None:
-        """Writes down what is to be measured: without it, nobody could say what a killed run lacks."""
+        """Writes down the plan: without it, nobody could say what a killed run lacks."""
         if self.ranks.is_main and self.plan:
             write_json(self.folder.path / PLAN_FILE, self.plan)
 
     def _read(self, cell: Cell) -> dict[str, Any] | None:
         return cell.record_in(self.folder, failed=not self.retry_failed)
 
-    def _loaded(self, group: Group, number: int) -> tuple[Any, Exception | None]:
-        """The model of a group, or why it cannot be had; without the first nothing can be compared."""
+    def _loaded(self, group: ModelCells, number: int) -> tuple[Any, Exception | None]:
+        """Returns the model of a group, or why it cannot be had; without the first nothing can be compared."""
         try:
             return group.setup.model, None
         except Exception as error:
@@ -94,8 +94,8 @@ class Bench:
                 raise
             return None, error
 
-    def _run(self, groups: Sequence[Group], own: Sequence[tuple[int, Cell]]) -> list[dict[str, Any]]:
-        """Measures this process's cells, one model after the other."""
+    def _run(self, groups: Sequence[ModelCells], own: Sequence[tuple[int, Cell]]) -> list[dict[str, Any]]:
+        """Measures this process's cells, one model after the other; returns their records."""
         records: list[dict[str, Any]] = []
         self.reporter.start("measuring", sum(cell.cost.total for _, cell in own))
         for number, group in enumerate(groups):

@@ -1,4 +1,4 @@
-"""What can still be measured when a whole measurement fails: the lengths below the one that is too much."""
+"""Measures the lengths below the one that is too much, when all at once fail."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class PartialFailureError(Exception):
         self.found, self.length, self.cause = found, length, cause
 
 
-def by_length(measure: Callable[[Sequence[int]], list[Any]], lengths: Sequence[int]) -> list[Any]:
-    """Returns what ``measure`` finds at all lengths at once; where that fails, at one after the other.
+def measured_up_to_failure(measure: Callable[[Sequence[int]], list[Any]], lengths: Sequence[int]) -> list[Any]:
+    """Returns the records of all lengths, measured at once; where that fails, one after the other.
 
     A length that needs too much memory must not cost those that do not.
 

@@ -1,4 +1,4 @@
-"""What a comparison consists of: which models, methods and lengths, and what to say about them beforehand."""
+"""The models, methods and lengths of a comparison, and what to say about them beforehand."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """As the user wrote it."""
+        """The model, as the user wrote it."""
         return self.setup.config.model
 
     @property
     def geometry(self) -> RopeGeometry:
-        """What it was trained with."""
+        """The geometry that the model was trained with."""
         return self.setup.geometry
 
     @cached_property
@@ -177,7 +177,7 @@ def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMet
 
 
 def _methods(spec: str, setup: Setup, setups: Sequence[Setup]) -> list[ScalingMethod]:
-    """What a spec means at each of several factors; one that names its own means one thing."""
+    """Returns the methods that a spec means at several factors; one that names its own means one."""
     is_complete = "factor" in parse_spec(spec)[1] and len(setups) > 1
     return [each.method(spec) for each in ([setup] if is_complete else setups)]
 
@@ -231,5 +231,5 @@ def document_notes(chosen: DocumentSet, lengths: Sequence[int], text: str) -> li
 
 
 def _idle_of_passkey(config: CompareConfig) -> list[str]:
-    """Settings of the passkey grid that were changed, as people read them."""
+    """Returns the settings of the passkey grid that were changed, as people read them."""
     return [f"{name} = {getattr(config, name)}" for name in PASSKEYS.changed(config)]

@@ -1,4 +1,4 @@
-"""How every method is trained: one file of settings, of which a comparison decides some itself."""
+"""The recipe by which every method is trained: one file of settings, of which a comparison decides some itself."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from ropectl.runs import RunFolder, content_id, write_json
 
 if TYPE_CHECKING:
     from ropectl.compare.cells import Cell
-    from ropectl.compare.measure import Bench
+    from ropectl.compare.measure import CellRunner
     from ropectl.compare.rows import Measured
     from ropectl.compare.training import Training
 
@@ -74,7 +74,7 @@ def compare_methods(
     recipe = read_recipe(config)
     plan = make_plan(config, reporter)
     from ropectl.compare.factory import subject_cells  # torch loads here, after every check that needs none
-    from ropectl.compare.measure import Bench
+    from ropectl.compare.measure import CellRunner
 
     cells = [subject_cells(plan, subject) for subject in plan.subjects]
     trainings: list[Training] = []
@@ -87,7 +87,7 @@ def compare_methods(
     ranks = Ranks.of_launcher()
     num_targets = num_tail_targets(plan.lengths)
     request = plan_document(plan, recipe, cells, trainings, num_targets)
-    measured = _measure_all(plan, cells, trainings, Bench(folder, ranks, reporter, request, retry_failed))
+    measured = _measure_all(plan, cells, trainings, CellRunner(folder, ranks, reporter, request, retry_failed))
     record = comparison_document(plan, recipe, measured, num_targets)
     if ranks.is_main:
         keep_other(folder.path / COMPARISON_FILE, record, reporter)
@@ -98,47 +98,47 @@ def compare_methods(
 
 
 def _measure_all(
-    plan: Plan, cells: Sequence[SubjectCells], trainings: Sequence[Training], bench: Bench
+    plan: Plan, cells: Sequence[SubjectCells], trainings: Sequence[Training], runner: CellRunner
 ) -> list[Measured]:
     """Measures the models as they are given, then trains and measures the first under one method after the other."""
-    from ropectl.compare.measure import Group
+    from ropectl.compare.measure import ModelCells
     from ropectl.compare.rows import Measured
 
     groups = [
-        Group(subject.setup, [cell for each in own.values() for cell in each])
+        ModelCells(subject.setup, [cell for each in own.values() for cell in each])
         for subject, own in zip(plan.subjects, cells, strict=True)
     ]
     plain: list[Measured] = []
-    for subject, own, found in zip(plan.subjects, cells, bench.measure(groups), strict=True):
+    for subject, own, found in zip(plan.subjects, cells, runner.measure(groups), strict=True):
         records = iter(found)
         plain.extend(Measured(subject, method, each, [next(records) for _ in each]) for method, each in own.items())
     tuned: dict[ScalingMethod, Measured] = {}
     for number, training in enumerate(trainings, 1):
         place = f"{number} of {len(trainings)}"
-        tuned[training.method] = _train_and_measure(training, place, plan.base, cells[0][training.method], bench)
+        tuned[training.method] = _train_and_measure(training, place, plan.base, cells[0][training.method], runner)
     base, others = plain[: len(cells[0])], plain[len(cells[0]) :]
     both = ((entry, tuned.get(entry.method)) for entry in base)
     return [entry for pair in both for entry in pair if entry is not None] + others
 
 
 def _train_and_measure(
-    training: Training, place: str, subject: Subject, cells: Sequence[Cell], bench: Bench
+    training: Training, place: str, subject: Subject, cells: Sequence[Cell], runner: CellRunner
 ) -> Measured:
-    from ropectl.compare.measure import Group
+    from ropectl.compare.measure import ModelCells
     from ropectl.compare.rows import Measured
     from ropectl.compare.training import run_training
 
     done = training.finished() is not None
-    bench.reporter.note(
+    runner.reporter.note(
         f"{training.label}, training {place}" + (f": {training.out} is its finished result." if done else "")
     )
-    bench.begin()
-    error = run_training(training, bench.reporter)
+    runner.begin()
+    error = run_training(training, runner.reporter)
     if error is not None:
         return Measured(subject, training.method, training=training.summary(), errors=[f"training: {error}"])
     tuned = replace(subject, setup=training.tuned_setup(subject.setup))
     own = [cell.after(training.id, training.cell_settings(tuned.setup)) for cell in cells]
-    records = bench.measure([Group(tuned.setup, own)], resumed=False)[0]
+    records = runner.measure([ModelCells(tuned.setup, own)], resumed=False)[0]
     return Measured(subject, training.method, own, records, training.summary(), training.covered)
 
 

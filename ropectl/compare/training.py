@@ -50,7 +50,7 @@ class Training:
 
     @property
     def id(self) -> str:
-        """What the result's own record calls it."""
+        """The name that the result's own record gives it."""
         return result_id(self.settings, self.identity)
 
     @property
@@ -61,7 +61,7 @@ class Training:
 
     @property
     def label(self) -> str:
-        """What a person reads."""
+        """The training's name for people."""
         return f"{short_spec(str(self.method))}, tuned"
 
     def placed(self, folder: Path) -> Training:
@@ -177,7 +177,7 @@ def run_training(training: Training, reporter: Reporter) -> str | None:
 
 
 def _free_memory() -> None:
-    """Gives back what models of before held, for another one to load."""
+    """Frees the memory of earlier models, for another one to load."""
     import torch
 
     gc.collect()

@@ -1,4 +1,4 @@
-"""How fast this machine computes a forward pass: measured on one layer and on two, with random weights."""
+"""The speed of this machine in a forward pass, measured on one layer and on two with random weights."""
 
 from __future__ import annotations
 
@@ -76,23 +76,29 @@ def measure_speed(
 
 
 def _decoder_seconds(model: Any, length: int, device: Any) -> float:
-    """Of a pass of the layers over one sequence."""
+    """Returns the seconds of a pass of the layers over one sequence."""
     ids = torch.zeros(1, length, dtype=torch.long, device=device)
-    return _seconds(partial(model.get_decoder(), input_ids=ids, use_cache=False), device)
+    return fastest(partial(model.get_decoder(), input_ids=ids, use_cache=False), device)
 
 
 def _head_seconds(model: Any, rows: int, device: Any) -> float:
-    """Of the logits of so many tokens, and their loss."""
+    """Returns the seconds of the logits of so many tokens, and their loss."""
     weight = model.get_output_embeddings().weight
     states = torch.zeros(rows, weight.shape[1], dtype=weight.dtype, device=device)
     targets = torch.zeros(rows, dtype=torch.long, device=device)
-    return _seconds(lambda: F.cross_entropy(model.get_output_embeddings()(states).float(), targets), device)
+    return fastest(lambda: F.cross_entropy(model.get_output_embeddings()(states).float(), targets), device)
 
 
-def _seconds(work: Callable[[], Any], device: Any) -> float:
-    """The fastest of a few tries, for whatever else the machine does only adds; the first one warms up."""
+def fastest(work: Callable[[], Any], device: Any, tries: int = REPETITIONS) -> float:
+    """Returns the seconds of the fastest of a few tries, for whatever else the machine does only adds.
+
+    Args:
+        work: What is timed.
+        device: Where it runs.
+        tries: How often, after one that warms up: it pays for memory and kernels.
+    """
     times = []
-    for _ in range(REPETITIONS + 1):
+    for _ in range(tries + 1):
         _settle(device)
         began = time.perf_counter()
         work()

@@ -28,7 +28,7 @@ class Cost:
 
     @property
     def total(self) -> float:
-        """All of them."""
+        """The operations of both."""
         return self.layers + self.head
 
     def __add__(self, other: Cost) -> Cost:
@@ -40,7 +40,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class ForwardCost:
-    """What decides the operations of a forward pass.
+    """The sizes of a model that decide the operations of a forward pass.
 
     Attributes:
         layers: P, weights of all decoder layers that a token meets.
@@ -62,11 +62,18 @@ class ForwardCost:
             shape = Shape.of(config)
         except UnsupportedModelError:
             return cls(layers=1, head=0, attention=0)
-        return cls(
-            layers=shape.num_layers * shape.layer_parameters,
-            head=shape.vocabulary * shape.hidden,
-            attention=2 * shape.num_layers * shape.query_width,
-        )
+        return cls.of_weights(shape.num_layers * shape.layer_parameters, shape.vocabulary * shape.hidden, shape)
+
+    @classmethod
+    def of_weights(cls, layers: int, head: int, shape: Shape) -> ForwardCost:
+        """Returns the cost of a model whose weights were counted.
+
+        Args:
+            layers: P.
+            head: E.
+            shape: The sizes of its attention.
+        """
+        return cls(layers, head, attention=2 * shape.num_layers * shape.query_width)
 
     def window(self, tokens: int, scored: int) -> Cost:
         """Returns the cost of one pass over a sequence.

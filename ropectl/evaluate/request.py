@@ -1,4 +1,4 @@
-"""What the single measurements share: method and lengths out of the settings, and the frame of their records."""
+"""Method and lengths out of the settings, and the beginning of a record: shared by the single measurements."""
 
 from __future__ import annotations
 

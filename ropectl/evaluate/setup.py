@@ -54,7 +54,7 @@ class Setup:
 
     @property
     def geometry(self) -> RopeGeometry:
-        """What the model was trained with."""
+        """The geometry that the model was trained with."""
         return self.source.rope.geometry
 
     @property
@@ -109,7 +109,7 @@ class Setup:
 
     @cached_property
     def load_options(self) -> LoadOptions:
-        """How weights are loaded."""
+        """The way weights are loaded."""
         asked = self.config
         return LoadOptions(asked.dtype, asked.device, asked.trust_remote_code, asked.allow_pickle, asked.attention)
 
@@ -129,7 +129,7 @@ class Setup:
         return load_model(self.source, self.load_options)
 
     def release(self) -> None:
-        """Lets go of the weights; they load again when next asked for."""
+        """Releases the weights; they load again when next asked for."""
         vars(self).pop("model", None)
 
     @property

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 import torch
@@ -13,7 +15,8 @@ from transformers import LlamaForCausalLM
 from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.errors import ConfigError
 from ropectl.evaluate.perplexity.find_protocol import all_protocols, find_protocol
-from ropectl.evaluate.perplexity.runner import _batches
+from ropectl.evaluate.perplexity.protocol import PerplexityProtocol
+from ropectl.evaluate.perplexity.runner import _batches, measure_perplexity
 from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, Window, tokens_of
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
@@ -255,3 +258,42 @@ def test_an_unknown_protocol_is_refused() -> None:
 def test_no_length_has_documents(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
     request = PerplexityRequest(parse_method("none"), geometry, texts(30), [64], 8)
     assert measured(model, "sliding", request) == [PerplexityPoint(64)]
+
+
+class SecondHalf(PerplexityProtocol):
+    """Scores the second half of the beginning of each document."""
+
+    name = "second-half"
+    summary = "the second half of N tokens"
+
+    def windows(self, request: PerplexityRequest, length: int) -> Iterator[Window]:
+        """Yields one window a document."""
+        for index in range(len(request.documents.documents)):
+            yield Window(index, 0, length, length // 2)
+
+
+def test_a_protocol_has_to_say_no_more_than_its_windows(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
+    documents = texts(120, 120)
+    request = PerplexityRequest(parse_method("none"), geometry, documents, [60, 120])
+    short, long = measure_perplexity(model, SecondHalf(), request)
+    assert (short.num_tokens, long.num_tokens) == (60, 120)
+    (tail,) = measured(model, "tail", PerplexityRequest(parse_method("none"), geometry, documents, [120]))
+    assert long.nll_sum == pytest.approx(tail.nll_sum, rel=EXACT)
+
+
+def test_a_package_can_bring_a_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ropectl.discovery.entry_points", lambda group: [Entry()] if "protocols" in group else [])
+    all_protocols.cache_clear()
+    try:
+        assert list(all_protocols()) == ["prefix", "key-tokens", "overlapping", "second-half", "sliding", "tail"]
+        assert isinstance(find_protocol("second-half"), SecondHalf)
+    finally:
+        all_protocols.cache_clear()
+
+
+class Entry:
+    """An entry point of an installed package, whose module is this one."""
+
+    def load(self) -> ModuleType:
+        """Returns the module."""
+        return sys.modules[__name__]

@@ -19,6 +19,7 @@ from transformers import LlamaForCausalLM
 
 from ropectl import memory
 from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.evaluate.cost import ForwardCost
 from ropectl.hf.config.shape import Shape
 from ropectl.hf.model.skeleton import cut
 from ropectl.train import trainer
@@ -227,7 +228,8 @@ def test_a_token_meets_some_experts(family: str) -> None:
 def test_arithmetic_is_three_and_four_forward_passes() -> None:
     layers, vocabulary, hidden, width, depth, length = 1000, 50, 10, 16, 4, 128
     forward = 2 * (layers + vocabulary * hidden) * length + 2 * depth * width * length**2
-    full = Arithmetic(depth, layers, 1.0, vocabulary * hidden, True, width, recomputes=False, chunked=False)
+    pass_ = ForwardCost(layers, vocabulary * hidden, attention=2 * depth * width)
+    full = Arithmetic(pass_, depth, 1.0, True, recomputes=False, chunked=False)
     assert full.total(length) == 3 * forward
     assert replace(full, recomputes=True, chunked=True).total(length) == 4 * forward
     frozen = replace(full, layers_trained=0.0, head_trained=False)
@@ -240,9 +242,8 @@ def test_arithmetic_of_matrices_is_what_torch_counts(chunk: int, checkpointing: 
     config = tiny_config(**SIZES["middle"])
     model, shape = prepared(config), shape_of(config)
     weights = count_weights(model, shape)
-    arithmetic = Arithmetic(
-        shape.num_layers, weights.layers, 1.0, model.lm_head.weight.numel(), True, 0, checkpointing == "on", chunk > 0
-    )
+    without_attention = ForwardCost(weights.layers, model.lm_head.weight.numel(), attention=0)
+    arithmetic = Arithmetic(without_attention, shape.num_layers, 1.0, True, checkpointing == "on", chunk > 0)
     loss = CausalLoss(model, chunk)
     if checkpointing == "on":
         model.activation_checkpointing_enable()
@@ -258,7 +259,9 @@ def test_arithmetic_of_matrices_is_what_torch_counts(chunk: int, checkpointing: 
     assert matrices == pytest.approx(expected, rel=0.01)
 
 
-ARITHMETIC = Arithmetic(32, 6_000_000, 1.0, 1_000_000, True, 512, recomputes=False, chunked=True)
+ARITHMETIC = Arithmetic(
+    ForwardCost(6_000_000, 1_000_000, attention=2 * 32 * 512), 32, 1.0, True, recomputes=False, chunked=True
+)
 
 
 def timing(length: int, per_operation: float = 1e-9, per_token: float = 1e-5) -> Timing:

@@ -1,4 +1,4 @@
-"""How published numbers were measured, as data: a preset sets everything that changes a number's meaning together."""
+"""The settings of published numbers, as data: a preset sets everything that changes a number's meaning together."""
 
 from __future__ import annotations
 

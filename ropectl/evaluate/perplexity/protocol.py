@@ -1,4 +1,4 @@
-"""What a perplexity protocol is: which windows go through the model, and which of their tokens are scored.
+"""The base of perplexity protocols: which windows go through the model, and which of their tokens are scored.
 
 A protocol plans without torch and runs nothing itself: :mod:`ropectl.evaluate.perplexity.runner` hands it the losses
 of its windows.

@@ -17,7 +17,7 @@ from ropectl.records import PerplexityPoint
 
 
 class Tally:
-    """What was scored at one context length.
+    """The losses at one context length.
 
     Args:
         length: N [tokens].

@@ -1,4 +1,4 @@
-"""What goes through the model in a measurement of perplexity: windows of documents, in passes. Made without torch."""
+"""Windows of documents, in passes: all that goes through the model to measure perplexity. Made without torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ropectl.rope.method import ScalingMethod
 
 @dataclass(frozen=True)
 class PerplexityRequest:
-    """What is measured.
+    """A measurement of perplexity.
 
     Attributes:
         method: The method in force.
@@ -58,7 +58,7 @@ class PerplexityRequest:
 
 @dataclass(frozen=True)
 class PassOptions:
-    """How passes are run; none of it changes a number beyond rounding.
+    """The way passes are run; none of it changes a number beyond rounding.
 
     Attributes:
         layers: The layer type that is scaled, where each has its own rotary table.

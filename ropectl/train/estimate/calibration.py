@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from ropectl.evaluate.calibration import fastest
 from ropectl.train.data.batches import Batch
 from ropectl.train.engine.activation_checkpointing import checkpoint_activations
 from ropectl.train.engine.loss import CausalLoss
@@ -16,8 +16,6 @@ from ropectl.train.estimate.cost import Timing
 
 #: Where lengths begin [tokens], and how long a pass has to take before they are long enough [s].
 FIRST_LENGTH, LONG_ENOUGH = 128, 0.5
-
-REPETITIONS = 3
 
 
 def calibrate(
@@ -56,14 +54,12 @@ def calibrate(
         model.train()
         if num_layers == 1:
             while (
-                _settled(loss, accelerator, micro_batch, length) < LONG_ENOUGH
+                fastest(_step(loss, accelerator, micro_batch, length), accelerator.device, tries=1) < LONG_ENOUGH
                 and length < longest
                 and fits(min(2 * length, longest))
             ):
                 length = min(2 * length, longest)
-        _settled(loss, accelerator, micro_batch, length)
-        times = [_pass(loss, accelerator, micro_batch, length) for _ in range(REPETITIONS)]
-        seconds[num_layers] = min(times)  # whatever else the machine does only adds
+        seconds[num_layers] = fastest(_step(loss, accelerator, micro_batch, length), accelerator.device)
         if num_layers == 2:
             optimizer, trained = _optimizer_seconds(loss, accelerator, clip)
         del model, loss
@@ -71,38 +67,30 @@ def calibrate(
     return Timing(length, seconds[1], seconds[2], optimizer, trained), reads_hidden
 
 
-def _settled(loss: CausalLoss, accelerator: Any, micro_batch: int, length: int) -> float:
-    """Seconds of the faster of two passes: the first one of a shape pays for memory and kernels."""
-    return min(_pass(loss, accelerator, micro_batch, length) for _ in range(2))
-
-
-def _pass(loss: CausalLoss, accelerator: Any, micro_batch: int, length: int) -> float:
-    """Seconds of a forward and a backward pass."""
-    device = accelerator.device
+def _step(loss: CausalLoss, accelerator: Any, micro_batch: int, length: int) -> Callable[[], None]:
+    """Returns a forward and a backward pass over random tokens."""
     vocabulary = loss.model.get_output_embeddings().weight.shape[0]
-    ids = torch.randint(0, vocabulary, (micro_batch, length), device=device)
+    ids = torch.randint(0, vocabulary, (micro_batch, length), device=accelerator.device)
     batch: Batch = {"input_ids": ids, "targets": ids.roll(-1, dims=1)}
-    began = _now(device)
-    with accelerator.autocast():
-        value = loss(**batch)
-    (value / ids.numel()).backward()
-    return _now(device) - began
+
+    def step() -> None:
+        with accelerator.autocast():
+            value = loss(**batch)
+        (value / ids.numel()).backward()
+
+    return step
 
 
 def _optimizer_seconds(loss: CausalLoss, accelerator: Any, clip: float) -> tuple[float, int]:
-    """Seconds of clipping and of an AdamW step, and how many parameters they were for; gradients stand ready."""
+    """Returns the seconds of clipping and of an AdamW step, and how many parameters they were for.
+
+    Gradients stand ready. What warms up also makes the optimizer's state.
+    """
     trained = [p for p in loss.parameters() if p.requires_grad and p.grad is not None]
     optimizer = torch.optim.AdamW(trained, lr=1e-9, fused=True)
-    times = []
-    for _ in range(REPETITIONS + 1):  # the first step makes the optimizer's state
-        began = _now(accelerator.device)
+
+    def step() -> None:
         torch.nn.utils.clip_grad_norm_(trained, clip)
         optimizer.step()
-        times.append(_now(accelerator.device) - began)
-    return min(times[1:]), sum(p.numel() for p in trained)
 
-
-def _now(device: Any) -> float:
-    if device.type != "cpu":
-        torch.accelerator.synchronize()
-    return time.perf_counter()
+    return fastest(step, accelerator.device), sum(p.numel() for p in trained)

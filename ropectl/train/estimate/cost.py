@@ -1,9 +1,8 @@
 """The arithmetic of a training step, and the time it takes: measured on one and two layers, carried on to all.
 
-A forward pass over T tokens takes 2 (P + E) T + 2 num_layers num_heads head_dim T^2 operations: P weights of the
-decoder layers that a token meets, E those of the output head, and attention over the tokens before. The backward
-pass takes that again for the gradients of the inputs, and once more for those of trained weights; attention twice.
-Activation checkpointing computes the layers' forward pass again, the chunked loss the head's.
+A step is made of forward passes (:mod:`ropectl.evaluate.cost`). The backward pass takes as much again for the gradients
+of the inputs, and once more for those of trained weights; attention twice. Activation checkpointing computes the layers'
+forward pass again, the chunked loss the head's.
 """
 
 from __future__ import annotations
@@ -11,40 +10,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ropectl.evaluate.cost import ForwardCost
+
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What a step computes.
+    """The operations of a step.
 
     Attributes:
+        forward: Those of a forward pass.
         num_layers: Decoder layers.
-        layers: Weights of all layers that a token meets.
-        layers_trained: Share of them that is trained, in [0, 1].
-        head: Weights of the output head.
-        head_trained: Whether they are trained.
-        width: Width of all query heads.
+        layers_trained: Share of their weights that is trained, in [0, 1].
+        head_trained: Whether the weights of the output head are trained.
         recomputes: Whether layers are computed again in the backward pass.
         chunked: Whether the head is.
     """
 
+    forward: ForwardCost
     num_layers: int
-    layers: int
     layers_trained: float
-    head: int
     head_trained: bool
-    width: int
     recomputes: bool
     chunked: bool
 
     def decoder(self, length: int) -> float:
         """Returns the operations of all layers for one sequence, forward and backward."""
-        weights = 2 * self.layers * length * (2 + self.layers_trained + self.recomputes)
-        attention = 2 * self.num_layers * self.width * length**2 * (3 + self.recomputes)
+        weights = 2 * self.forward.layers * length * (2 + self.layers_trained + self.recomputes)
+        attention = self.forward.attention * length**2 * (3 + self.recomputes)
         return weights + attention
 
     def output(self, length: int) -> float:
         """Returns the operations of the output head for one sequence, forward and backward."""
-        return 2.0 * self.head * length * (2 + self.head_trained + self.chunked)
+        return self.forward.window(0, length).head * (2 + self.head_trained + self.chunked)
 
     def total(self, length: int) -> float:
         """Returns the operations of one sequence, forward and backward."""

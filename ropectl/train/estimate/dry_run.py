@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ropectl.errors import ConfigError
+from ropectl.evaluate.cost import ForwardCost
 from ropectl.evaluate.forward import LOGITS_PER_CHUNK
 from ropectl.hf.config.shape import Shape
 from ropectl.hf.model.skeleton import cut
@@ -123,12 +124,10 @@ def _two_layers_fit(sketch: Sketch, setup: Setup, free: int | None) -> Callable[
 def _arithmetic(shape: Shape, weights: Weights, model: Any, setup: Setup) -> Arithmetic:
     head = model.get_output_embeddings().weight
     return Arithmetic(
+        forward=ForwardCost.of_weights(weights.layers, head.numel(), shape),
         num_layers=shape.num_layers,
-        layers=weights.layers,
         layers_trained=weights.layers_trained / max(1, weights.layers),
-        head=head.numel(),
         head_trained=head.requires_grad,
-        width=shape.query_width,
         recomputes=setup.checkpointing != "off",
         chunked=0 < setup.loss_chunk < setup.seq_len,
     )
