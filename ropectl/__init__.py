@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ropectl.advise.api import choose_methods, inspect_model
     from ropectl.checkpoint.api import patch_checkpoint
     from ropectl.compare.run import compare_methods
     from ropectl.evaluate.loaded import load_patched
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "apply_rope": "ropectl.hf.model.patch",
+    "choose_methods": "ropectl.advise.api",
     "compare_methods": "ropectl.compare.run",
     "evaluate_passkey": "ropectl.evaluate.passkey_api",
     "evaluate_perplexity": "ropectl.evaluate.perplexity.evaluation",
     "evaluate_tasks": "ropectl.evaluate.tasks_api",
     "finetune": "ropectl.train.api",
+    "inspect_model": "ropectl.advise.api",
     "load_patched": "ropectl.evaluate.loaded",
     "parse_method": "ropectl.rope.registry",
     "patch_checkpoint": "ropectl.checkpoint.api",
@@ -33,11 +36,13 @@ _PLACES = {
 
 __all__ = [
     "apply_rope",
+    "choose_methods",
     "compare_methods",
     "evaluate_passkey",
     "evaluate_perplexity",
     "evaluate_tasks",
     "finetune",
+    "inspect_model",
     "load_patched",
     "parse_method",
     "patch_checkpoint",

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ropectl.advise.inspected import Inspected
+from ropectl.advise.next_commands import NextCommands
 from ropectl.advise.requests import ChoiceSettings
 from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.policy import check_target
-from ropectl.hf.model_settings import CHECKPOINT, PERMISSION
-from ropectl.lengths import format_length
 from ropectl.names import name_hint
 from ropectl.rope.choose import Candidate, choose, slowing_text
 from ropectl.rope.frequencies import critical_dimension
@@ -26,13 +22,6 @@ from ropectl.runtimes.matrix import all_runtimes
 
 #: Measurements that ropectl has published of itself end here.
 MEASURED_FACTOR = 4
-
-#: Settings of a training, by budget: light in the memory of short sequences, full on whole ones.
-RECIPES: dict[Tuning, dict[str, Any]] = {
-    Tuning.light: {"positions": "pose", "steps": 400},
-    Tuning.full: {"steps": 1000, "short_fraction": 0.1},
-}
-RECIPE_FILE = "tune.yaml"
 
 
 @dataclass(frozen=True)
@@ -82,6 +71,10 @@ class Chooser:
         """The scaling that is there."""
         return self.subject.method(None)
 
+    @property
+    def _next(self) -> NextCommands:
+        return NextCommands(self.subject, self.target_length, self.tuning)
+
     def record(self) -> dict[str, Any]:
         """Returns the choice as JSON values: picks with reasons, what is passed over, notes, and commands."""
         enough = self._enough()
@@ -96,7 +89,7 @@ class Chooser:
             "runtime": self.runtime,
         }
         if enough is not None:
-            commands = self._check_commands()
+            commands = self._next.check()
             return {**header, "picks": [], "passed": [], "notes": [enough], "recipe": None, "commands": commands}
         choice = choose(self.subject.geometry, self.target_length, self.tuning, self._obstacle)
         return {
@@ -104,8 +97,8 @@ class Chooser:
             "picks": [self._pick(candidate) for candidate in choice.picks],
             "passed": [vars(passed) for passed in choice.passed],
             "notes": self._notes(bool(choice.picks)),
-            "recipe": self._recipe() if choice.picks else None,
-            "commands": self._commands([one.method for one in choice.picks]) if choice.picks else [],
+            "recipe": self._next.recipe() if choice.picks else None,
+            "commands": self._next.after([one.method for one in choice.picks]) if choice.picks else [],
         }
 
     def _enough(self) -> str | None:
@@ -201,67 +194,3 @@ class Chooser:
         if self.subject.setup is not None:
             notes += self.subject.notes(self.existing)
         return list(dict.fromkeys(notes))
-
-    def _place(self) -> str:
-        return shlex.quote(self.subject.settings.model)
-
-    def _flags(self, replace: bool = True) -> str:
-        """Flags that say the model and the length once more."""
-        settings = self.subject.settings
-        words = []
-        for name in (*CHECKPOINT.changed(settings), *PERMISSION.changed(settings)):
-            value = getattr(settings, name)
-            if name != "model":
-                words.append(f"--{name.replace('_', '-')}" + ("" if value is True else f" {shlex.quote(str(value))}"))
-        if replace and self.existing.name != "none":
-            words.append("--replace")
-        return "".join(f" {word}" for word in words)
-
-    def _check_commands(self) -> list[dict[str, str]]:
-        if self.subject.setup is None:
-            return []
-        length = format_length(self.target_length)
-        command = f"ropectl eval-passkey {self._place()} --length {length}{self._flags(replace=False)}"
-        return [{"purpose": "Does it find what stands far away?", "command": command}]
-
-    def _recipe(self) -> dict[str, str] | None:
-        if self.tuning is Tuning.none or self.subject.setup is None:
-            return None
-        lines = ["text: builtin:stdlib-train  # better: text of your own, such as books/*.txt"]
-        lines += [f"{key}: {value}" for key, value in RECIPES[self.tuning].items()]
-        return {"file": RECIPE_FILE, "content": "\n".join(lines) + "\n"}
-
-    def _commands(self, methods: Sequence[ScalingMethod]) -> list[dict[str, str]]:
-        """What to type, the first pick standing for the best where one is needed."""
-        specs = "".join(f" -m {method.name}" for method in methods)
-        target = f" --target-length {self.target_length}"
-        numbers = self.subject.settings.geometry
-        if numbers is not None:
-            shown = f"ropectl inspect --geometry {shlex.quote(numbers)}{specs}{target}"
-            return [{"purpose": "What does each compute?", "command": shown}]
-        place, flags, first = self._place(), self._flags(), methods[0]
-        compared = f"ropectl compare-methods {place}{specs}{target}{flags}"
-        seq_len = f" --freeze-at {self.target_length}" if first.depends_on_seq_len else ""
-        out = f"{self._stem()}-{first.name}"
-        commands = [
-            {"purpose": "What will a comparison take?", "command": f"{compared} --dry-run"},
-            {"purpose": "Compare them as they are", "command": compared},
-        ]
-        if self.tuning is Tuning.none:
-            command = f"ropectl patch {place} -m {first.name}{target}{seq_len}{flags} -o {out}"
-            return [*commands, {"purpose": "Write the one that wins, here the first", "command": command}]
-        recipe = RECIPES[self.tuning]
-        tuned = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in recipe.items())
-        return [
-            *commands,
-            {"purpose": f"Compare them after equal training ({RECIPE_FILE} above)", "command": f"{compared} --finetune {RECIPE_FILE}"},
-            {
-                "purpose": "Or train one, here the first",
-                "command": f"ropectl finetune {place} -m {first.name}{target} {tuned}{flags} -o {out}-tuned",
-            },
-        ]  # fmt: skip
-
-    def _stem(self) -> str:
-        """A name for results, made of the model's."""
-        name = Path(self.subject.settings.model).name.removesuffix(".gguf").removeprefix("builtin:")
-        return shlex.quote(name) or "model"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ropectl.advise.requests import InspectSettings
 from ropectl.errors import ConfigError, MethodError, UnsupportedModelError
-from ropectl.evaluate.config import ModelConfig
 from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.shared_config import ModelConfig
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.geometry import window_note
 from ropectl.hf.config.policy import resolve_factor

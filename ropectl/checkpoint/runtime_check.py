@@ -19,7 +19,7 @@ from pydantic import Field
 
 from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError, DataError, MeasurementError
-from ropectl.evaluate.config import DEFAULT_TEXT, Text
+from ropectl.evaluate.shared_config import DEFAULT_TEXT, Text
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.hf.model_settings import AllowPickle, OriginalLength, TrustRemoteCode

@@ -9,8 +9,9 @@ from functools import cached_property
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
-from ropectl.evaluate.config import PASSKEYS, CompareConfig
+from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.setup import Setup, default_lengths, missing_lengths_notes
+from ropectl.evaluate.shared_config import PASSKEYS
 from ropectl.hf.model_settings import CHECKPOINT, SCALING
 from ropectl.records import FEW_DOCUMENTS
 from ropectl.reporter import Reporter

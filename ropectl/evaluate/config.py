@@ -6,121 +6,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ropectl.data.sources import source_spellings
-from ropectl.hf.model_settings import (
-    CHECKPOINT,
-    EXTENT,
-    SCALING,
-    Attention,
-    Device,
-    Factor,
-    MethodSpec,
-    MethodSpecs,
-    ModelSettings,
-    WeightType,
+from ropectl.evaluate.shared_config import (
+    MODELS_TOLERANCE,
+    USES_ACCURACY,
+    VERDICT,
+    Chat,
+    MeasuredLengths,
+    PasskeyGrid,
+    TextConfig,
+    Trials,
 )
-from ropectl.hf.run_names import BosPolicy, check_attention, check_device
-from ropectl.option import Group, Option, Panel
-from ropectl.setting_types import HomePath, Lengths, Positions, Texts, Tokens
-
-DEFAULT_TEXT = "builtin:stdlib"
-
-#: Loss over the unscaled model's that still counts as modelled [nats a token].
-MODELS_TOLERANCE = 0.02
-
-#: Share of planted numbers that has to be retrieved for a length to count as used.
-USES_ACCURACY = 0.9
-
-VERDICT = Group("limits that verdicts are made with")
-PASSKEYS = Group("which passkeys are asked for")
-
-Text = Annotated[
-    str,
-    Field(description=f"text to measure on: {source_spellings()}"),
-    Option(Panel.measurement, "SOURCE", offers="sources"),
-]
-MeasuredLengths = Annotated[
-    Lengths,
-    Field(description="lengths: 8k, 2048,4096, 1k..32k (doublings) or 1k..16k/1k (steps); repeatable [tokens]"),
-    Option(Panel.measurement, "N", ("--length",), default="half the trained length, and doublings up to the target"),
-]
-Bos = Annotated[
-    BosPolicy,
-    Field(
-        description="beginning-of-sequence token before each window or document: auto (as the tokenizer does), always, "
-        "available (where there is one) or never"
-    ),
-    Option(Panel.measurement, "WHEN"),
-]
-Depths = Annotated[
-    int,
-    Field(ge=1, description="depths of what is asked for, evenly spaced over [0, 1]"),
-    Option(Panel.measurement, "N"),
-    PASSKEYS,
-]
-Trials = Annotated[
-    int, Field(ge=1, description="prompts per length and depth"), Option(Panel.measurement, "N"), PASSKEYS
-]
-Seed = Annotated[
-    int, Field(description="chooses keys, filler and all else that is drawn"), Option(Panel.measurement, "N")
-]
-Chat = Annotated[
-    bool,
-    Field(description="ask in the turns of the tokenizer's chat template (instruct models)"),
-    Option(Panel.measurement),
-]
-
-
-def evenly_spaced(depths: int) -> list[float]:
-    """Returns so many depths, 0 and 1 included; a single one is the middle."""
-    return [0.5] if depths == 1 else [index / (depths - 1) for index in range(depths)]
-
-
-class ModelConfig(ModelSettings):
-    """A model, and how it is loaded and run."""
-
-    dtype: WeightType = "auto"
-    device: Device = "auto"
-    attention: Attention = None
-    bos: Bos = "auto"
-    prefill_chunk: Annotated[
-        Tokens | None,
-        Field(ge=2, description="tokens per forward pass, to save memory [tokens]"),
-        Option(Panel.measurement, "N", default="whole windows"),
-    ] = None
-
-    def check_typed(self) -> None:
-        """Checks device and attention implementation."""
-        check_device(self.device)
-        check_attention(self.attention, self.trust_remote_code)
-
-
-class TextConfig(ModelConfig):
-    """Which text, and how much of it."""
-
-    text: Text = DEFAULT_TEXT
-    documents: Annotated[int, Field(ge=1, description="most documents to score"), Option(Panel.measurement, "N")] = 12
-    batch_size: Annotated[
-        int, Field(ge=1, description="documents per forward pass"), Option(Panel.measurement, "N")
-    ] = 1
-
-
-class PasskeyGrid(ModelConfig):
-    """The grid of passkey trials."""
-
-    depths: Depths = 5
-    trials: Trials = 5
-    distractors: Annotated[
-        int,
-        Field(ge=0, le=9, description="other labelled keys in the haystack"),
-        Option(Panel.measurement, "N"),
-        PASSKEYS,
-    ] = 0
-    seed: Seed = 0
-
-    def depth_values(self) -> list[float]:
-        """Returns the depths, in [0, 1]."""
-        return evenly_spaced(self.depths)
+from ropectl.hf.model_settings import CHECKPOINT, EXTENT, SCALING, Factor, MethodSpec, MethodSpecs
+from ropectl.option import Option, Panel
+from ropectl.setting_types import HomePath, Positions, Texts, Tokens
 
 
 class PerplexityConfig(TextConfig):

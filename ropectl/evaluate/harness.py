@@ -13,19 +13,15 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ropectl.errors import ConfigError
-from ropectl.evaluate.config import ModelConfig
 from ropectl.evaluate.request import asked_method
 from ropectl.evaluate.setup import Setup
-from ropectl.hf.model_settings import MethodSpec
+from ropectl.evaluate.shared_config import ModelConfig
+from ropectl.hf.model_settings import CHECKPOINT, EXTENT, LOADING, PERMISSION, SCALING, MethodSpec
 from ropectl.hf.run_names import BosPolicy
 from ropectl.option import Option, Panel
 from ropectl.records import SCHEMA_VERSION
 from ropectl.runs import command_line, package_versions
 from ropectl.setting_types import Texts, Tokens
-
-#: Settings of a model that the script names where they are not the default.
-_MODEL_OPTIONS = ("factor", "target_length", "replace", "revision", "original_length", "layers", "dtype", "device",
-                  "attention", "trust_remote_code", "allow_pickle")  # fmt: skip
 
 
 class HarnessConfig(ModelConfig):
@@ -67,14 +63,14 @@ def harness_calls(config: HarnessConfig) -> dict[str, dict[str, Any]]:
     setup = Setup.of(config)
     method = asked_method(setup, config.method)
     length = config.length or setup.target(method)
-    defaults = ModelConfig()
-    options = {n: getattr(config, n) for n in _MODEL_OPTIONS if getattr(config, n) != getattr(defaults, n)}
+    named = {"model", "method", *EXTENT.names(HarnessConfig)}  # the method's spec holds its factor
+    changed = [name for group in (SCALING, CHECKPOINT, LOADING, PERMISSION) for name in group.changed(config)]
     return {
         "load_patched": {
             "model": config.model,
             "method": None if config.method is None else str(method),
             **({"seq_len": length} if method.depends_on_seq_len else {}),
-            **{name: value for name, value in options.items() if name not in ("factor", "target_length")},
+            **{name: getattr(config, name) for name in changed if name not in named},
         },
         "HFLM": {"max_length": length, "batch_size": config.batch_size},
         "simple_evaluate": {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ropectl.evaluate.config import ModelConfig
 from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.shared_config import ModelConfig
 from ropectl.hf.model.patch import apply_rope
 from ropectl.setting_types import make_config
 
@@ -19,7 +19,7 @@ def load_patched(
         model: Folder, hub id, ``.gguf`` file, adapter folder or ``builtin:tiny``.
         method: Method spec; the checkpoint's own scaling where it is None.
         seq_len: What a length-dependent method is frozen at [tokens].
-        options: Further settings of :class:`~ropectl.evaluate.config.ModelConfig`, such as ``dtype`` and ``device``.
+        options: Further settings of :class:`~ropectl.evaluate.shared_config.ModelConfig`, such as ``dtype`` and ``device``.
 
     Raises:
         RopectlError: If it cannot be loaded, or the method does not fit.

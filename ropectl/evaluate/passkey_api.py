@@ -11,7 +11,7 @@ from typing import Any
 from ropectl.data.chat import check_bos
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.errors import ConfigError
-from ropectl.evaluate.config import USES_ACCURACY, PasskeyConfig
+from ropectl.evaluate.config import PasskeyConfig
 from ropectl.evaluate.passkey_plan import (
     PasskeyTree,
     count_tokens,
@@ -22,6 +22,7 @@ from ropectl.evaluate.passkey_plan import (
 )
 from ropectl.evaluate.request import header, manifest, method_and_lengths
 from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.shared_config import USES_ACCURACY
 from ropectl.evaluate.verdicts import longest_without_a_miss, uses_length
 from ropectl.names import unknown_choice
 from ropectl.records import MIN_TRIALS, PasskeyLength, to_json

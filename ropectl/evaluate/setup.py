@@ -10,7 +10,7 @@ from typing import Any
 from ropectl.data.sources import open_source
 from ropectl.data.tokens import DocumentSet, bos_token, select_documents
 from ropectl.errors import ConfigError, DataError
-from ropectl.evaluate.config import ModelConfig, TextConfig
+from ropectl.evaluate.shared_config import ModelConfig, TextConfig
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.geometry import window_note
 from ropectl.hf.config.policy import Policy, choose_method, resolve_factor

@@ -13,9 +13,9 @@ from typing import Any
 from ropectl.data.chat import chat_frame, check_bos
 from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError
-from ropectl.evaluate.config import DEFAULT_TEXT
 from ropectl.evaluate.request import header, manifest, method_and_lengths
 from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.shared_config import DEFAULT_TEXT
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.evaluate.verdicts import uses_length
 from ropectl.lengths import format_length

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ropectl.evaluate.config import (
+from ropectl.evaluate.shared_config import (
     DEFAULT_TEXT,
     Chat,
     Depths,

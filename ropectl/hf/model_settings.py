@@ -14,6 +14,7 @@ DEFAULT_MODEL = "builtin:tiny"
 
 CHECKPOINT = Group("which checkpoint it is, and how its config is read")
 PERMISSION = Group("what a checkpoint may do that is dangerous")
+LOADING = Group("how the weights are loaded and run")
 SCALING = Group("which scaling is in force")
 EXTENT = Group("how far to extend: ways to say the same thing")
 FOLDER = Group("what only checkpoint folders have, and single files do not")
@@ -89,16 +90,19 @@ WeightType = Annotated[
     Dtype,
     Field(description="type of the weights: auto, float32, bfloat16 or float16"),
     Option(Panel.model, "TYPE", default="auto: float32 on the CPU, else the checkpoint's own"),
+    LOADING,
 ]
 Device = Annotated[
     str,
     Field(description="device: cpu, cuda, cuda:1, mps, ... or auto"),
     Option(Panel.model, "NAME", default="auto: an accelerator if there is one"),
+    LOADING,
 ]
 Attention = Annotated[
     str | None,
     Field(description="attention implementation of transformers: sdpa, eager, flash_attention_2, ..."),
     Option(Panel.model, "NAME", default="as transformers chooses"),
+    LOADING,
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ropectl.evaluate.config import Bos
+from ropectl.evaluate.shared_config import Bos
 from ropectl.hf.model_settings import Attention, Compose, DropCode, FreezeAt, MethodSpec, ModelSettings, Strict
 from ropectl.hf.run_names import Dtype, check_attention
 from ropectl.option import Group, Option, Panel

@@ -10,12 +10,12 @@ from transformers import LlamaForCausalLM
 
 from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.evaluate import passkey
-from ropectl.evaluate.config import ModelConfig
 from ropectl.evaluate.forward import Forward
 from ropectl.evaluate.passkey import measure_passkey, measure_trees
 from ropectl.evaluate.passkey_lengths import by_length
 from ropectl.evaluate.passkey_plan import count_tokens, default_positions, plan_passkey, plan_positions
 from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.shared_config import ModelConfig
 from ropectl.evaluate.walk import TrialScore
 from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.geometry import RopeGeometry

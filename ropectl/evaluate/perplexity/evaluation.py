@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ropectl.evaluate.config import MODELS_TOLERANCE, PerplexityConfig
+from ropectl.evaluate.config import PerplexityConfig
 from ropectl.evaluate.perplexity.prepared import PreparedPerplexity, prepare_perplexity
 from ropectl.evaluate.perplexity.protocols.key_tokens import KeyTokens
 from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, tokens_of
 from ropectl.evaluate.request import manifest
 from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.shared_config import MODELS_TOLERANCE
 from ropectl.evaluate.statistics import BOOTSTRAP_SEED, RESAMPLES
 from ropectl.evaluate.verdicts import models_length, perplexity_verdict, short_delta
 from ropectl.records import (

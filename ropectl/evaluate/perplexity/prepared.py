@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
-from ropectl.evaluate.config import ModelConfig, PerplexityConfig
+from ropectl.evaluate.config import PerplexityConfig
 from ropectl.evaluate.perplexity.find_protocol import all_protocols, find_protocol
 from ropectl.evaluate.perplexity.presets import apply_preset, check_lengths
 from ropectl.evaluate.perplexity.protocol import PerplexityProtocol
 from ropectl.evaluate.perplexity.windows import PerplexityRequest
 from ropectl.evaluate.request import method_and_lengths
 from ropectl.evaluate.setup import Setup, missing_lengths_notes
+from ropectl.evaluate.shared_config import ModelConfig
 from ropectl.rope.methods.none import NoScaling
 
 #: Documents of sliding windows are cut at this multiple of the longest window.

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from ropectl.errors import RopectlError
-from ropectl.evaluate.config import VERDICT, CompareConfig, ModelConfig, PasskeyConfig, PerplexityConfig
+from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
+from ropectl.evaluate.shared_config import VERDICT, ModelConfig
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.hf.model_settings import CHECKPOINT, PERMISSION, SCALING, ConfigSettings
 from ropectl.option import option_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ropectl.evaluate.config import USES_ACCURACY
+from ropectl.evaluate.shared_config import USES_ACCURACY
 from ropectl.records import FEW_DOCUMENTS, MIN_TRIALS
 from ropectl.report.best import best_bits, best_passkeys, best_perplexities, bits_text
 from ropectl.report.page.blocks import Block, Cell, Commands, Points, Row, Section, Table, Words
