@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from ropectl.checkpoint.api import patch_checkpoint
     from ropectl.compare.run import compare_methods
     from ropectl.evaluate.loaded import load_patched
-    from ropectl.evaluate.passkey_api import evaluate_passkey
     from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
-    from ropectl.evaluate.tasks_api import evaluate_tasks
+    from ropectl.evaluate.retrieval.passkey_evaluation import evaluate_passkey
+    from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks
     from ropectl.hf.model.patch import apply_rope
     from ropectl.rope.registry import parse_method
     from ropectl.train.api import finetune
@@ -24,9 +24,9 @@ _PLACES = {
     "apply_rope": "ropectl.hf.model.patch",
     "choose_methods": "ropectl.advise.api",
     "compare_methods": "ropectl.compare.run",
-    "evaluate_passkey": "ropectl.evaluate.passkey_api",
     "evaluate_perplexity": "ropectl.evaluate.perplexity.evaluation",
-    "evaluate_tasks": "ropectl.evaluate.tasks_api",
+    "evaluate_passkey": "ropectl.evaluate.retrieval.passkey_evaluation",
+    "evaluate_tasks": "ropectl.evaluate.retrieval.task_evaluation",
     "finetune": "ropectl.train.api",
     "inspect_model": "ropectl.advise.api",
     "load_patched": "ropectl.evaluate.loaded",

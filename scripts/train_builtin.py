@@ -28,9 +28,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from ropectl.builtin import TINY_MODEL_DIR
-from ropectl.data.passkey import PasskeyPromptBuilder
-from ropectl.data.passkey_wording import FILLER, NEEDLE, QUESTION, TASK, FillerStream
 from ropectl.data.stdlib import stdlib_documents
+from ropectl.tasks.kinds.passkey import ANSWER_PREFIX, NEEDLE, QUESTION, Passkey
+from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.tasks.words import FILLER
 
 BOS = "<|bos|>"
 
@@ -85,7 +86,7 @@ def train_tokenizer(recipe: Recipe) -> PreTrainedTokenizerFast:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    wording = TASK + NEEDLE + QUESTION + " ".join(FILLER)
+    wording = Passkey.instruction + NEEDLE + QUESTION + ANSWER_PREFIX + " ".join(FILLER)
     texts = training_texts() + [wording] * 400
     tokenizer.train_from_iterator(texts, trainer)
     bos_id = tokenizer.token_to_id(BOS)
@@ -126,15 +127,17 @@ class Batches:
         kind = rng.random()
         bos = self._tokenizer.bos_token_id
         if kind < self._recipe.passkey_share:
-            return self._passkey(rng, length, bos, filler=None)
+            return self._passkey(rng, length, bos, in_code=False)
         if kind < self._recipe.passkey_share + self._recipe.passkey_in_code_share:
-            return self._passkey(rng, length, bos, filler=self._code)
+            return self._passkey(rng, length, bos, in_code=True)
         return [bos, *self._code(rng, length - 1)], 0
 
-    def _passkey(self, rng: random.Random, length: int, bos: int, filler: FillerStream | None) -> tuple[list[int], int]:
-        builder = PasskeyPromptBuilder(self._tokenizer, bos, seed=rng.getrandbits(62), filler=filler)
-        prompt = builder.build(length, depth=rng.random(), trial=0)
-        return prompt.input_ids, length - prompt.answer_start
+    def _passkey(self, rng: random.Random, length: int, bos: int, in_code: bool) -> tuple[list[int], int]:
+        builder = PromptBuilder(self._tokenizer, bos, seed=rng.getrandbits(62))
+        if in_code:
+            builder.filler = self._code  # type: ignore[method-assign]
+        trial = Passkey().build(builder, length, rng.random(), 0)
+        return trial.input_ids, length - trial.answer_start
 
     def _code(self, rng: random.Random, count: int) -> list[int]:
         """``count`` continuous tokens of one module, modules drawn by their number of positions."""
@@ -164,9 +167,9 @@ def evaluate(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, length
     result = {
         f"nll_{a}_{b}": nll[:, a:b].mean().item() for a, b in ((0, 64), (64, 128), (128, 256), (256, 384), (384, 511))
     }
-    builder = PasskeyPromptBuilder(tokenizer, bos, seed=1)
+    builder, task = PromptBuilder(tokenizer, bos, seed=1), Passkey()
     for depth in (0.0, 0.25, 0.5, 0.75, 1.0):
-        prompts = [builder.build(length, depth, trial) for trial in range(20)]
+        prompts = [task.build(builder, length, depth, number) for number in range(20)]
         ids = torch.tensor([prompt.input_ids for prompt in prompts])
         start = prompts[0].answer_start
         predicted = model(input_ids=ids).logits[:, start - 1 : -1].argmax(-1)

@@ -8,19 +8,19 @@ from functools import cached_property
 from typing import Any
 
 from ropectl.compare.cells import Cell, Measure
+from ropectl.compare.passkey_prompts import PasskeyPrompts, PromptGroup
 from ropectl.compare.plan import Plan, Subject
-from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.data.tokens import DocumentSet
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
-from ropectl.evaluate.passkey import measure_trees
-from ropectl.evaluate.passkey_plan import PasskeyTree, Point, count_tokens, plan_passkey, walks
 from ropectl.evaluate.perplexity.find_protocol import find_protocol
 from ropectl.evaluate.perplexity.protocol import PerplexityProtocol
 from ropectl.evaluate.perplexity.runner import measure_perplexity
 from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
+from ropectl.evaluate.retrieval.measure import answer_prompts
+from ropectl.evaluate.retrieval.passkey_cells import passkey_cells
+from ropectl.evaluate.retrieval.walk import MAX_BATCH_TOKENS
 from ropectl.evaluate.setup import Setup
-from ropectl.evaluate.walk import MAX_BATCH_TOKENS
 from ropectl.hf.config.fingerprint import model_fingerprint
 from ropectl.hf.config.geometry import RopeDescription
 from ropectl.hf.model.loading import resolve_device
@@ -35,33 +35,8 @@ DECIDING_PACKAGES = ("ropectl", "torch", "transformers", "tokenizers")
 #: How text is measured: whole beginnings for what a reader sees, and the same targets for the verdict.
 TEXT_PROTOCOLS = ("prefix", "tail")
 
-#: A walk of more tokens is measured needle position by needle position, so that an interruption loses less of it.
-MAX_WALK_TOKENS = 2**20
-
 #: Tokens of an answer, for what it costs to read them: a nominal number that decides no result.
 NOMINAL_ANSWER = 5
-
-
-@dataclass(frozen=True)
-class _Walk:
-    """Passkey prompts that are walked together, whatever the method.
-
-    Attributes:
-        trees: Needle positions.
-        points: (length, depth) of their prompts.
-        tokens: Tokens computed.
-        prompts_sha256: A hash over one prompt a point: other wording or another tokenizer is another record.
-    """
-
-    trees: Sequence[PasskeyTree]
-    points: list[Point]
-    tokens: int
-    prompts_sha256: str
-
-    @classmethod
-    def of(cls, builder: PasskeyPromptBuilder, trees: Sequence[PasskeyTree], tokens: int) -> _Walk:
-        points = [point for tree in trees for point in tree.points]
-        return cls(trees, points, tokens, builder.fingerprint_points(points, 1))
 
 
 @dataclass(frozen=True)
@@ -72,7 +47,7 @@ class CellFactory:
         config: What was asked for.
         rope: What the model was trained with, and how it is scaled already.
         documents: The scored documents.
-        builder: Builds the passkey prompts.
+        passkeys: The passkey prompts.
         lengths: Context lengths [tokens].
         forward: What a pass costs.
         common: Settings that every cell shares: model, dtype, device, versions.
@@ -81,15 +56,16 @@ class CellFactory:
     config: CompareConfig
     rope: RopeDescription
     documents: DocumentSet
-    builder: PasskeyPromptBuilder
+    passkeys: PasskeyPrompts
     lengths: list[int]
     forward: ForwardCost
     common: Mapping[str, Any]
 
     def cells(self, method: ScalingMethod) -> list[Cell]:
         """Returns the cells of one method."""
-        passkey = self._passkeys(method) if self.config.passkey else []
-        return [*(self._text(method, find_protocol(name)) for name in TEXT_PROTOCOLS), *passkey]
+        groups = self.passkeys.groups(method) if self.config.passkey else []
+        texts = [self._text(method, find_protocol(name)) for name in TEXT_PROTOCOLS]
+        return [*texts, *(self._passkey(method, group) for group in groups)]
 
     def _text(self, method: ScalingMethod, protocol: PerplexityProtocol) -> Cell:
         """One cell for all lengths and documents of a protocol."""
@@ -121,57 +97,32 @@ class CellFactory:
         memory = (longest, 0) if chunk is None else (min(config.batch_size * chunk, longest), longest)
         return self._cell(method, protocol.name, self.lengths, settings, sum(sizes), cost, memory, measure)
 
-    def _passkeys(self, method: ScalingMethod) -> list[Cell]:
-        follows = method.depends_on_seq_len  # all that a plan knows of a method
-        if follows not in self._walks:
-            self._walks[follows] = self._planned_walks(method)
-        return [self._passkey(method, walk) for walk in self._walks[follows]]
-
-    @cached_property
-    def _walks(self) -> dict[bool, list[_Walk]]:
-        """What was planned already: prompts are built and counted once, not for every method."""
-        return {}
-
-    def _planned_walks(self, method: ScalingMethod) -> list[_Walk]:
-        """One for all prompts that share their beginnings; very long ones in pieces."""
-        depths, trials = self.config.depth_values(), self.config.trials
-        planned = []
-        for walk in walks(plan_passkey(method, self.builder, self.lengths, depths)):
-            tokens = count_tokens(self.builder, walk, trials)
-            if tokens <= MAX_WALK_TOKENS:
-                planned.append(_Walk.of(self.builder, walk, tokens))
-            else:
-                pieces = ((tree, count_tokens(self.builder, [tree], trials)) for tree in walk)
-                planned.extend(_Walk.of(self.builder, [tree], count) for tree, count in pieces)
-        return planned
-
-    def _passkey(self, method: ScalingMethod, walk: _Walk) -> Cell:
+    def _passkey(self, method: ScalingMethod, group: PromptGroup) -> Cell:
+        """Returns one cell for the prompts of a group."""
         config = self.config
 
         def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PasskeyCell]:
-            chosen = [replace(t, points=tuple(point for point in t.points if point[0] in lengths)) for t in walk.trees]
-            return measure_trees(
-                model, method, self.rope.geometry, self.builder, [tree for tree in chosen if tree.points],
-                config.trials,
-                layers=self.rope.layer_type, capacity=self.rope.capacity(method),
-                prefill_chunk=config.prefill_chunk, progress=progress,
+            prompts = [prompt for prompt in group.prompts if prompt.point.length in lengths]
+            answered = answer_prompts(
+                model, method, self.rope.geometry, prompts,
+                layers=self.rope.layer_type, prefill_chunk=config.prefill_chunk, progress=progress,
             )  # fmt: skip
+            return passkey_cells(answered, self.passkeys.builder, self.rope.capacity(method))
 
         settings = {
-            "points": walk.points,
+            "points": group.points,
             "trials": config.trials,
             "distractors": config.distractors,
-            "prompts_sha256": walk.prompts_sha256,
+            "prompts_sha256": group.prompts_sha256,
             "seed": config.seed,
         }
-        lengths = sorted({length for length, _ in walk.points})
-        trunks = walk.tokens / max(
-            lengths
-        )  # as many of the longest as there are tokens: the most that attention can cost
-        scored = NOMINAL_ANSWER * config.trials * len(walk.points)
-        cost = self.forward.tree(walk.tokens, max(lengths), trunks, scored)
+        lengths = sorted({length for length, _ in group.points})
+        # As many of the longest as there are tokens: the most that attention can cost.
+        trunks = group.tokens / max(lengths)
+        scored = NOMINAL_ANSWER * len(group.prompts)
+        cost = self.forward.tree(group.tokens, max(lengths), trunks, scored)
         memory = MAX_BATCH_TOKENS, max(MAX_BATCH_TOKENS, *lengths)
-        return self._cell(method, "passkey", lengths, settings, walk.tokens, cost, memory, measure)
+        return self._cell(method, "passkey", lengths, settings, group.tokens, cost, memory, measure)
 
     @cached_property
     def _tokens_sha256(self) -> str:
@@ -196,7 +147,7 @@ def subject_cells(plan: Plan, subject: Subject) -> dict[ScalingMethod, list[Cell
     """Returns the cells of one model, by method and in order."""
     source = subject.setup.source
     factory = CellFactory(
-        plan.config, source.rope, subject.documents, subject.builder, plan.lengths,
+        plan.config, source.rope, subject.documents, subject.passkeys(plan.lengths), plan.lengths,
         ForwardCost.of(source.config), _common_settings(subject.setup),
     )  # fmt: skip
     return {method: factory.cells(method) for method in subject.methods}

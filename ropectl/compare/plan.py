@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
-from ropectl.data.passkey import PasskeyPromptBuilder
+from ropectl.compare.passkey_prompts import PasskeyPrompts
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
@@ -20,6 +19,8 @@ from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.none import NoScaling
 from ropectl.rope.notes import method_notes
 from ropectl.rope.registry import all_methods, parse_spec
+from ropectl.tasks.kinds.passkey import Passkey
+from ropectl.tasks.prompt_builder import PromptBuilder
 
 #: The extension factor where none is asked for.
 DEFAULT_FACTOR = 4.0
@@ -51,10 +52,9 @@ class Subject:
         """The geometry that the model was trained with."""
         return self.setup.geometry
 
-    @cached_property
-    def builder(self) -> PasskeyPromptBuilder:
-        """Builds the passkey prompts."""
-        return _builder(self.setup)
+    def passkeys(self, lengths: Sequence[int]) -> PasskeyPrompts:
+        """Returns its passkey prompts at some lengths [tokens]."""
+        return _passkeys(self.setup, lengths)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
     methods, notes = choose_methods(setup, config)
     others = [_other(config, name) for name in config.others]
     setups = [setup, *others]
-    shortest = max((_builder(each).min_length for each in setups), default=2) if config.passkey else 2
+    shortest = max((_passkeys(each).min_length for each in setups), default=2) if config.passkey else 2
     lengths, more_notes = choose_lengths(setup, config, methods, shortest)
     documents = setup.documents(lengths)
     more_notes += [*document_notes(documents, lengths, config.text), *setup.window_notes(lengths)]
@@ -140,10 +140,13 @@ def _subject(setup: Setup, lengths: list[int], documents: DocumentSet, reporter:
     return Subject(setup, [setup.method(None)], own, same)
 
 
-def _builder(setup: Setup) -> PasskeyPromptBuilder:
+def _passkeys(setup: Setup, lengths: Sequence[int] = ()) -> PasskeyPrompts:
     config = setup.config
     assert isinstance(config, CompareConfig)
-    return PasskeyPromptBuilder.for_evaluation(setup.tokenizer, setup.bos_token_id, config.seed, config.distractors)
+    builder = PromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed)
+    return PasskeyPrompts(
+        Passkey(distractors=config.distractors), builder, lengths, config.depth_values(), config.trials
+    )
 
 
 def _listed(factors: Sequence[float]) -> str:

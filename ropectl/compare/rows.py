@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ropectl.evaluate.passkey_lengths import by_length
+from ropectl.evaluate.retrieval.passkey_cells import by_length
 from ropectl.evaluate.verdicts import models_length, short_delta, uses_length
 from ropectl.records import MethodRow, PasskeyCell, PasskeyLength, PerplexityPoint, Reach, TrainingSummary
 from ropectl.rope.frequencies import reach_tokens

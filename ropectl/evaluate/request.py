@@ -6,7 +6,6 @@ from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.evaluate.setup import Setup, default_lengths
-from ropectl.records import SCHEMA_VERSION
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.notes import method_notes
 from ropectl.runs import command_line, package_versions
@@ -59,16 +58,6 @@ def method_and_lengths(
             f"Beyond what {method.label} is made for ({limit} tokens): {', '.join(beyond)}. Measured, and marked."
         )
     return method, chosen, [*notes, *setup.window_notes(chosen), *setup.attention_notes(chosen)]
-
-
-def header(setup: Setup, method: ScalingMethod) -> dict[str, Any]:
-    """Returns what every record begins with."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "model": setup.config.model,
-        "method": str(method),
-        "geometry": setup.geometry.to_json(),
-    }
 
 
 def manifest(setup: Setup) -> dict[str, Any]:

@@ -1,85 +1,82 @@
-"""The user's own text as one endless stream of tokens, read no further than needed."""
+"""Tasks that hide facts in a haystack: the user's own text, or filler sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any
+import random
+from collections.abc import Sequence
+from typing import Literal
 
-from ropectl.data.documents import Document
-from ropectl.data.tokens import check_vocabulary, encode_fragment
-from ropectl.errors import DataError
+from pydantic import Field
 
-#: A trial's window begins at one of so many first tokens of the stream: trials differ, and memory stays bounded.
-START_RANGE = 32_768
+from ropectl.tasks.composed import BodyLayout, ComposedTask
+from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.tasks.words import draw_number
 
-#: A long document is tokenized in pieces of so many characters, or tokens.
-PIECE = 1 << 18
-
-#: Between two documents.
-BREAK = "\n\n"
+NUMBER_INSTRUCTION = (
+    "The text below is interrupted by notes, each of which gives a number to a name. Remember the numbers: "
+    "you will be asked for some of them at the end.\n\n"
+)
 
 
-class TextStream:
-    """The documents of a source, tokenized piece by piece, joined, and repeated from the start where they end.
+class HaystackTask(ComposedTask):
+    """Facts stand whole between the tokens of a haystack, which is never decoded and encoded again."""
 
-    What stands at an index does not depend on what was asked for before. Special tokens are left out: the
-    prompt's own is the only one.
+    haystack: Literal["text", "filler"] = Field(
+        "text", description="what the facts are hidden in: text (--text) or filler, five sentences over and over"
+    )
 
-    Args:
-        source: What the text is called in messages.
-        documents: In a stable order; read when needed.
-        tokenizer: A Hugging Face tokenizer.
-        vocabulary: Tokens that the model knows; None if that is not known.
+    def body(self, builder: PromptBuilder, facts: Sequence[list[int]], layout: BodyLayout) -> list[int]:
+        """Returns the haystack with the facts in it: in their order, or the asked one in its place and the others around it."""
+        asked, others = (facts[0], facts[1:]) if layout.fact_start is not None else ([], facts)
+        haystack = builder.haystack(self.haystack, layout.room - len(asked), self, layout.number)
+        start = layout.fact_start or 0
+        before, after = hide(haystack[:start], haystack[start:], others, layout.rng)
+        return before + asked + after
+
+
+class NumberTask(HaystackTask):
+    """Numbers are noted for names, and asked for."""
+
+    digits: int = Field(7, ge=4, le=12, description="digits of a number")
+
+    def draw_numbers(self, builder: PromptBuilder, rng: random.Random, count: int) -> list[str]:
+        """Returns ``count`` different numbers."""
+        draw = builder.once(("number", self.digits), lambda: lambda rng: draw_number(rng, self.digits))
+        return builder.draw_different(rng, draw, count)
+
+
+def note(name: str, number: str) -> str:
+    """Returns a fact: the note that gives a number to a name."""
+    return f"\nNote: the number of {name} is {number}.\n"
+
+
+def listing(words: Sequence[str]) -> str:
+    """Returns words as a sentence names them."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def hide(
+    before: list[int], after: list[int], facts: Sequence[list[int]], rng: random.Random
+) -> tuple[list[int], list[int]]:
+    """Returns the haystack on both sides of an asked fact with whole other facts in it.
+
+    They take the place of haystack, so that lengths stay as they are; each stands where chance puts it, on a side
+    that has room for it.
     """
-
-    def __init__(
-        self, source: str, documents: Iterator[Document], tokenizer: Any, vocabulary: int | None = None
-    ) -> None:
-        self._source = source
-        self._pieces = _pieces(documents)
-        self._tokenizer = tokenizer
-        self._vocabulary = vocabulary
-        self._special: Collection[int] = frozenset(tokenizer.all_special_ids)
-        self._tokens: list[int] = []
-        self._is_whole = False
-
-    def window(self, start: int, count: int) -> list[int]:
-        """Returns ``count`` tokens from index ``start`` on.
-
-        Raises:
-            DataError: If the source holds no text, or a token that the model does not know.
-        """
-        while len(self._tokens) < start + count and not self._is_whole:
-            piece = next(self._pieces, None)
-            if piece is None:
-                self._is_whole = True
-            else:
-                self._tokens += self._read(piece)
-        if not self._tokens and count:
-            raise DataError(f"{self._source} holds no text to hide anything in.", "Give longer text: --text FILE")
-        if start + count <= len(self._tokens):
-            return self._tokens[start : start + count]
-        return [self._tokens[index % len(self._tokens)] for index in range(start, start + count)]
-
-    def repeats_within(self, count: int) -> int | None:
-        """Returns how many tokens the source has, if it was read to its end and has fewer than ``count``; else None."""
-        return len(self._tokens) if self._is_whole and len(self._tokens) < count else None
-
-    def _read(self, document: Document) -> list[int]:
-        if document.input_ids is not None:
-            ids = list(document.input_ids)
-        else:
-            ids = encode_fragment(self._tokenizer, document.text) if document.text else []
-        check_vocabulary(document.name, max(ids, default=0), self._vocabulary)
-        return [token for token in ids if token not in self._special]
+    sides = (before, after)
+    chosen: tuple[list[list[int]], list[list[int]]] = ([], [])
+    for fact in facts:
+        room = [len(side) - sum(map(len, taken)) for side, taken in zip(sides, chosen, strict=True)]
+        fits = [side for side in (0, 1) if room[side] >= len(fact)]
+        side = rng.choices(fits, weights=[room[side] for side in fits])[0]
+        chosen[side].append(fact)
+    return _scatter(before, chosen[0], rng), _scatter(after, chosen[1], rng)
 
 
-def _pieces(documents: Iterator[Document]) -> Iterator[Document]:
-    for document in documents:
-        if document.input_ids is not None:
-            for start in range(0, len(document.input_ids), PIECE):
-                yield Document(document.name, "", document.input_ids[start : start + PIECE])
-        elif text := document.text.strip():
-            for start in range(0, len(text), PIECE):
-                end = BREAK if start + PIECE >= len(text) else ""
-                yield Document(document.name, text[start : start + PIECE] + end)
+def _scatter(haystack: list[int], facts: list[list[int]], rng: random.Random) -> list[int]:
+    room = len(haystack) - sum(map(len, facts))
+    cuts = sorted(rng.randint(0, room) for _ in facts)
+    result: list[int] = []
+    for start, end, fact in zip([0, *cuts], cuts, facts, strict=False):
+        result += haystack[start:end] + fact
+    return result + haystack[cuts[-1] if cuts else 0 : room]

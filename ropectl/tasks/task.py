@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import Self
 
-from ropectl.data.trials import Trial
 from ropectl.errors import ConfigError
 from ropectl.rope.method import Reference
 from ropectl.specs import explain, format_spec
-from ropectl.tasks.kit import PromptKit
+from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.tasks.trial import Trial
 
 RULER = Reference("RULER", "2404.06654")
 
@@ -26,7 +26,7 @@ class RetrievalTask(BaseModel, ABC):
 
     Subclasses declare their parameters as fields. Prompts are exactly as long as asked for, answer
     included, and depend on task, seed, place, trial and nothing else. A task is a value: ``str(task)`` is the
-    spec that makes it again. Most tasks are a :class:`ropectl.tasks.puzzle.PuzzleTask`.
+    spec that makes it again. Most tasks are a :class:`ropectl.tasks.composed.ComposedTask`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -43,15 +43,15 @@ class RetrievalTask(BaseModel, ABC):
 
     @property
     def chance(self) -> float | None:
-        """The score of guessing: among what is planted where there are several, else among all; None if not defined."""
+        """The score of guessing: among what stands in the prompt where there are several, else among all; None if not defined."""
         return None
 
     @abstractmethod
-    def min_length(self, kit: PromptKit) -> int:
+    def min_length(self, builder: PromptBuilder) -> int:
         """Returns the shortest prompt that can be built, answer included [tokens]."""
 
     @abstractmethod
-    def position(self, kit: PromptKit, length: int, depth: float) -> int:
+    def position(self, builder: PromptBuilder, length: int, depth: float) -> int:
         """Returns where the asked fact goes in a prompt of ``length`` tokens, of a task with depths.
 
         Depth is measured over the whole prompt and then moved inside it, so that half of 2048 and a quarter of
@@ -59,11 +59,11 @@ class RetrievalTask(BaseModel, ABC):
         """
 
     @abstractmethod
-    def build(self, kit: PromptKit, length: int, depth: float | None, number: int) -> Trial:
+    def build(self, builder: PromptBuilder, length: int, depth: float | None, number: int) -> Trial:
         """Returns one trial, prompt and answer (or what may be generated) together ``length`` tokens.
 
         Args:
-            kit: Tokenizer, seed, text and frame.
+            builder: Tokenizer, seed, text and chat template.
             length: Tokens in all.
             depth: Relative place of the asked fact, in [0, 1]; None for a task without depths.
             number: Which trial; another one hides and asks something else.
@@ -72,25 +72,30 @@ class RetrievalTask(BaseModel, ABC):
             ConfigError: If ``length`` is too short, naming the shortest possible; prompts are never cut.
         """
 
-    def distinct_depths(self, kit: PromptKit, length: int, depths: Sequence[float]) -> list[float]:
+    def distinct_depths(self, builder: PromptBuilder, length: int, depths: Sequence[float]) -> list[float]:
         """Returns the depths that are different positions: in a short prompt several are moved to one."""
         positions: dict[int, float] = {}
         for depth in depths:
-            positions.setdefault(self.position(kit, length, depth), depth)
+            positions.setdefault(self.position(builder, length, depth), depth)
         return list(positions.values())
 
-    def check_length(self, kit: PromptKit, length: int) -> None:
+    def check_length(self, builder: PromptBuilder, length: int, otherwise: str = "") -> None:
         """Checks that a prompt of ``length`` tokens can be built.
+
+        Args:
+            builder: Tokenizer, seed, text and chat template.
+            length: Tokens in all.
+            otherwise: What can be done instead of using other lengths.
 
         Raises:
             ConfigError: If it cannot, naming the shortest that can.
         """
-        shortest = self.min_length(kit)
+        shortest = self.min_length(builder)
         if length < shortest:
             raise ConfigError(
                 f"length = {length} tokens is too short for the task {self}: its shortest prompt takes {shortest} tokens "
                 "with this tokenizer, answer included.",
-                f"Use lengths of at least {shortest}, or other tasks: --task NAME",
+                f"Use lengths of at least {shortest}{otherwise}.",
             )
 
     @classmethod

@@ -32,6 +32,15 @@ WORDS = ADJECTIVES + NOUNS
 #: So many two-part words are drawn before three-part ones begin; there are more than twice as many.
 MAX_PAIRS = 6000
 
+#: The filler of the passkey task, as published.
+FILLER = (
+    "The grass is green.",
+    "The sky is blue.",
+    "The sun is yellow.",
+    "Here we go.",
+    "There and back again.",
+)
+
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
 

@@ -20,21 +20,23 @@ from typing import Any
 
 import torch
 
-from ropectl.data.passkey import PasskeyPrompt, PasskeyPromptBuilder
 from ropectl.evaluate.config import PasskeyConfig
 from ropectl.evaluate.forward import Forward
-from ropectl.evaluate.passkey_plan import (
-    PasskeyTree,
+from ropectl.evaluate.retrieval.prompts import (
+    GridPoint,
+    Prompt,
+    build_prompts,
     count_tokens,
     default_positions,
-    plan_passkey,
-    plan_positions,
-    prompts_of,
+    depth_grid,
+    position_grid,
 )
+from ropectl.evaluate.retrieval.walk import walk
 from ropectl.evaluate.setup import Setup
-from ropectl.evaluate.walk import walk
 from ropectl.hf.model.patch import apply_rope
 from ropectl.lengths import parse_lengths
+from ropectl.tasks.kinds.passkey import Passkey
+from ropectl.tasks.prompt_builder import PromptBuilder
 
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -72,24 +74,25 @@ def watched(model: Any) -> Iterator[Watch]:
             hook.remove()
 
 
-def by_walk(model: Any, prompts: Sequence[PasskeyPrompt]) -> list[bool]:
+def by_walk(model: Any, prompts: Sequence[Prompt]) -> list[bool]:
     return [score.correct for score in walk(model, [prompt.trial for prompt in prompts])]
 
 
-def by_generate(model: Any, prompts: Sequence[PasskeyPrompt]) -> list[bool]:
+def by_generate(model: Any, prompts: Sequence[Prompt]) -> list[bool]:
     result = []
     for prompt in prompts:
-        start = torch.tensor([prompt.input_ids[: prompt.answer_start]], device=model.device)
+        trial = prompt.trial
+        start = torch.tensor([trial.input_ids[: trial.answer_start]], device=model.device)
         text = model.generate(
-            start, attention_mask=torch.ones_like(start), max_new_tokens=len(prompt.trial.answer_ids), do_sample=False,
+            start, attention_mask=torch.ones_like(start), max_new_tokens=len(trial.answer_ids), do_sample=False,
             pad_token_id=0,
         )  # fmt: skip
-        result.append(text[0].tolist() == prompt.input_ids)
+        result.append(text[0].tolist() == trial.input_ids)
     return result
 
 
 def timed(
-    run: Callable[[Any, Sequence[PasskeyPrompt]], list[bool]], model: Any, prompts: Sequence[PasskeyPrompt]
+    run: Callable[[Any, Sequence[Prompt]], list[bool]], model: Any, prompts: Sequence[Prompt]
 ) -> tuple[float, Watch, list[bool]]:
     with watched(model) as watch:
         started = time.perf_counter()
@@ -97,10 +100,12 @@ def timed(
         return time.perf_counter() - started, watch, answers
 
 
-def compare(name: str, setup: Setup, method: Any, builder: Any, trees: Sequence[PasskeyTree], options: Any) -> None:
+def compare(
+    name: str, setup: Setup, method: Any, builder: PromptBuilder, points: Sequence[GridPoint], options: Any
+) -> None:
     model = setup.model
-    prompts = [prompt for tree in trees for prompt in prompts_of(builder, tree.points, options.trials)]
-    longest = max(length for tree in trees for length, _ in tree.points)
+    prompts = build_prompts(Passkey(), builder, points, options.trials)
+    longest = max(length for length, _ in points)
     walks, generates, ratios, shares = [], [], [], []
     with apply_rope(model, method, geometry=setup.geometry, seq_len=longest):
         assert Forward.of(model).shares  # how this model can be run is tried out once, on a few tokens
@@ -109,7 +114,7 @@ def compare(name: str, setup: Setup, method: Any, builder: Any, trees: Sequence[
             seconds, watch, ours = timed(by_walk, model, prompts)
             reference, plain, theirs = timed(by_generate, model, prompts)
             assert ours == theirs, "the two ways differ"
-            assert watch.tokens == count_tokens(builder, trees, options.trials), "not the nodes of the tree"
+            assert watch.tokens == count_tokens(method, prompts), "not the nodes of the tree"
             walks.append(seconds)
             generates.append(reference)
             ratios.append(reference / seconds)
@@ -135,14 +140,14 @@ def main() -> None:
 
     setup = Setup.of(PasskeyConfig(model=options.model))
     method = setup.method(options.method)
-    builder = PasskeyPromptBuilder(setup.tokenizer, setup.bos_token_id)
+    builder = PromptBuilder(setup.tokenizer, setup.bos_token_id)
     print(f"{options.model}, {method}, {torch.get_num_threads()} threads")
     lengths = parse_lengths([options.lengths])
-    compare("depths", setup, method, builder, plan_passkey(method, builder, lengths, DEPTHS), options)
+    compare("depths", setup, method, builder, depth_grid(Passkey(), builder, lengths, DEPTHS), options)
     lengths = parse_lengths([options.position_lengths])
     positions = default_positions(lengths)
-    trees = plan_positions(method, builder, lengths, positions)
-    compare("positions", setup, method, builder, trees, options)
+    points = position_grid(Passkey(), builder, lengths, positions)
+    compare("positions", setup, method, builder, points, options)
 
 
 if __name__ == "__main__":

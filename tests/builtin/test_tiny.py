@@ -8,13 +8,13 @@ import pytest
 from safetensors import safe_open
 
 from ropectl.builtin import TINY_MODEL_DIR
-from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.evaluate.config import PerplexityConfig
-from ropectl.evaluate.passkey import measure_passkey
 from ropectl.evaluate.setup import Setup
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
+from ropectl.tasks.prompt_builder import PromptBuilder
 from tests.evaluate.measured import prefix_points, tail_points
+from tests.evaluate.retrieval.measuring import measure_passkey
 
 pytestmark = pytest.mark.process
 
@@ -27,8 +27,10 @@ def tiny() -> Setup:
 
 
 def passkeys(tiny: Setup, spec: str, length: int, trials: int, **options: Any) -> list[float]:
-    builder = PasskeyPromptBuilder(tiny.tokenizer, tiny.bos_token_id, seed=123, **options)
-    [measured] = measure_passkey(tiny.model, parse_method(spec), tiny.geometry, builder, [length], DEPTHS, trials)
+    builder = PromptBuilder(tiny.tokenizer, tiny.bos_token_id, seed=123)
+    [measured] = measure_passkey(
+        tiny.model, parse_method(spec), tiny.geometry, builder, [length], DEPTHS, trials, **options
+    )
     return [cell.accuracy for cell in measured.depths]
 
 

@@ -138,14 +138,15 @@ def test_a_comparison_says_which_settings_are_idle() -> None:
 
 
 def test_why_a_needle_stands_later_than_asked(tokenizer: Any) -> None:
-    from ropectl.data.passkey import PasskeyPromptBuilder
-    from ropectl.evaluate.passkey_plan import earliest_note
+    from ropectl.evaluate.retrieval.prompts import early_position_note
+    from ropectl.tasks.kinds.passkey import Passkey
+    from ropectl.tasks.prompt_builder import PromptBuilder
 
-    builder = PasskeyPromptBuilder(tokenizer, 0)
-    first = builder.needle_position(256, 0.0)
-    notes = earliest_note(builder, [256, 512], [0, 5, 128])
+    builder, task = PromptBuilder(tokenizer, 0), Passkey()
+    first = task.position(builder, 256, 0.0)
+    notes = early_position_note(task, builder, [256, 512], [0, 5, 128])
     assert first > 5 and notes and f"from token {first} on: 0, 5 means {first}" in notes[0]
-    assert earliest_note(builder, [256], [first]) == []
+    assert early_position_note(task, builder, [256], [first]) == []
 
 
 @pytest.mark.process

@@ -16,8 +16,8 @@ from ropectl.compare import factory
 from ropectl.compare.run import compare_methods
 from ropectl.evaluate import setup
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
-from ropectl.evaluate.passkey_api import evaluate_passkey
 from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
+from ropectl.evaluate.retrieval.passkey_evaluation import evaluate_passkey
 from ropectl.reporter import Reporter
 from ropectl.rope.registry import all_methods
 
@@ -112,7 +112,7 @@ def test_a_second_run_measures_nothing_and_says_the_same(
 def test_an_interrupted_run_continues(config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = compare_methods(config, tmp_path / "whole").record
     calls = []
-    original = factory.measure_trees
+    original = factory.answer_prompts
 
     def killed(*args: Any, **kwargs: Any) -> Any:
         calls.append(1)
@@ -120,7 +120,7 @@ def test_an_interrupted_run_continues(config: CompareConfig, tmp_path: Path, mon
             raise KeyboardInterrupt
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(factory, "measure_trees", killed)
+    monkeypatch.setattr(factory, "answer_prompts", killed)
     with pytest.raises(KeyboardInterrupt):
         compare_methods(config, tmp_path / "run")
     assert not (tmp_path / "run" / "comparison.json").exists()
@@ -193,17 +193,15 @@ def test_other_weights_are_another_model(config: CompareConfig, tmp_path: Path) 
 def test_a_failing_cell_is_its_own_result(
     config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
-    original = factory.measure_trees
+    original = factory.answer_prompts
 
-    def failing(
-        model: Any, method: Any, geometry: Any, builder: Any, trees: Sequence[Any], *args: Any, **kwargs: Any
-    ) -> Any:
-        if method.name == "pi" and any(length == 512 for tree in trees for length, _ in tree.points):
+    def failing(model: Any, method: Any, geometry: Any, prompts: Sequence[Any], **options: Any) -> Any:
+        if method.name == "pi" and any(prompt.point.length == 512 for prompt in prompts):
             raise failure
-        return original(model, method, geometry, builder, trees, *args, **kwargs)
+        return original(model, method, geometry, prompts, **options)
 
     with monkeypatch.context() as context:
-        context.setattr(factory, "measure_trees", failing)
+        context.setattr(factory, "answer_prompts", failing)
         comparison = compare_methods(config, tmp_path / "run")
     assert comparison.num_failed == 1
     rows = {row["method"]: row for row in comparison.record["rows"]}

@@ -22,8 +22,8 @@ from ropectl.compare.run import Comparison, compare_methods
 from ropectl.errors import ConfigError, TrainingError
 from ropectl.evaluate import setup
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig
-from ropectl.evaluate.passkey_api import evaluate_passkey
 from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
+from ropectl.evaluate.retrieval.passkey_evaluation import evaluate_passkey
 from ropectl.reporter import Reporter
 from tests.conftest import make_model
 from tests.processes import Running

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ropectl.data.trials import Trial
+from ropectl.tasks.trial import Trial
 
 
 @torch.no_grad()

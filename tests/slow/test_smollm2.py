@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.evaluate.config import PerplexityConfig
-from ropectl.evaluate.passkey import measure_passkey
 from ropectl.evaluate.setup import Setup
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
+from ropectl.tasks.prompt_builder import PromptBuilder
 from tests.evaluate.measured import prefix_points
+from tests.evaluate.retrieval.measuring import measure_passkey
 from tests.evaluate.test_perplexity import naive_perplexity
 from tests.tolerances import ONE_PASS
 
@@ -58,7 +58,7 @@ def test_more_context_helps_and_position_interpolation_hurts_without_tuning(smol
 
 
 def test_passkeys_are_retrieved_inside_the_window(smollm2: Setup) -> None:
-    builder = PasskeyPromptBuilder(smollm2.tokenizer, smollm2.bos_token_id)
+    builder = PromptBuilder(smollm2.tokenizer, smollm2.bos_token_id)
     (measured,) = measure_passkey(
         smollm2.model, parse_method("none"), smollm2.geometry, builder, [1024], [0.0, 0.5, 1.0], 3
     )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
 
-from ropectl.data.chat import chat_frame
-from ropectl.data.passkey import PasskeyPromptBuilder
-from ropectl.tasks.puzzle import PuzzleTask
+from ropectl.errors import ConfigError
+from ropectl.tasks.chat import chat_turn
+from ropectl.tasks.composed import ComposedTask
 from ropectl.tasks.registry import all_tasks, parse_task
-from tests.tasks.kits import make_kit
+from tests.tasks.builders import chatting_tokenizer, make_builder
 from tests.tasks.solvers import SOLVERS
 
 WITH_BREAKS = (
@@ -30,17 +29,16 @@ def test_question_ends_the_users_turn_and_the_answer_opens_the_other(
     tokenizer: Any, name: str, template: str, opening: str, closing: str
 ) -> None:
     """The template once, one beginning-of-sequence token, and still the exact length."""
-    chatty = copy.deepcopy(tokenizer)
-    chatty.chat_template = template
-    kit, task = make_kit(chatty, chat=chat_frame(chatty)), parse_task(name)
-    length = task.min_length(kit) + 300
+    chatty = chatting_tokenizer(tokenizer, template)
+    builder, task = make_builder(chatty, in_chat=True), parse_task(name)
+    length = task.min_length(builder) + 300
     for depth in (0.0, 1.0) if task.has_depths else (None,):
-        trial = task.build(kit, length, depth, 0)
+        trial = task.build(builder, length, depth, 0)
         text = chatty.decode(trial.input_ids[: trial.answer_start])
         assert trial.seq_len == length and trial.input_ids[0] == 0 and trial.input_ids.count(0) == 1
         assert text.startswith(opening) and text.count(closing) == 1
         before, _, prefix = text.partition(closing)
-        if isinstance(task, PuzzleTask):
+        if isinstance(task, ComposedTask):
             assert before.startswith(opening + task.instruction)
         assert before.endswith("?") and prefix and not prefix[0].isspace()
         rendered = chatty.apply_chat_template(
@@ -51,8 +49,14 @@ def test_question_ends_the_users_turn_and_the_answer_opens_the_other(
         assert sorted(expected) == sorted(trial.references or [chatty.decode(trial.answer_ids).strip()])
 
 
-def test_passkeys_are_those_of_eval_passkey(tokenizer: Any) -> None:
-    chatty = copy.deepcopy(tokenizer)
-    chatty.chat_template = WITH_BREAKS
-    kit, builder = make_kit(chatty, seed=2, chat=chat_frame(chatty)), PasskeyPromptBuilder(chatty, None, 2, chat=True)
-    assert parse_task("passkey").build(kit, 500, 0.5, 1) == builder.build(500, 0.5, 1).trial
+def test_a_template_is_never_guessed(tokenizer: Any) -> None:
+    with pytest.raises(ConfigError, match="no chat template"):
+        chat_turn(tokenizer)
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ messages[0]['content'][:5] }}", "{{ raise_exception('no') }}", "{{ 1 +", "{{ 1/0 }}"]
+)
+def test_templates_that_cannot_be_used_are_refused(tokenizer: Any, template: str) -> None:
+    with pytest.raises(ConfigError, match="chat template"):
+        chat_turn(chatting_tokenizer(tokenizer, template))

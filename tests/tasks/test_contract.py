@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -10,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from ropectl.data.trials import Trial
 from ropectl.errors import ConfigError
-from ropectl.evaluate.tasks import asked_trials, build_trials, fingerprint
+from ropectl.evaluate.retrieval.prompts import fingerprint
 from ropectl.tasks.catalog import describe_task
-from ropectl.tasks.kit import PromptKit
-from ropectl.tasks.puzzle import BUDGET_FACTOR, PuzzleTask
+from ropectl.tasks.composed import BUDGET_FACTOR, ComposedTask
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.registry import all_tasks, parse_task
 from ropectl.tasks.scoring import contained_share
 from ropectl.tasks.task import CONTAINED, EXACT, RetrievalTask
-from tests.data.test_passkey import merging_tokenizer
-from tests.tasks.kits import BOS, make_kit, spaced_tokenizer
+from ropectl.tasks.trial import Trial
+from tests.tasks.builders import BOS, make_builder, merging_tokenizer, spaced_tokenizer
 from tests.tasks.solvers import SOLVERS
 
 NAMES = list(all_tasks())
@@ -44,16 +42,16 @@ DEPTHS = [0.0, 0.3, 0.5, 1.0]
 
 
 @pytest.fixture(scope="module")
-def kit(tokenizer: Any) -> PromptKit:
-    return make_kit(tokenizer)
+def builder(tokenizer: Any) -> PromptBuilder:
+    return make_builder(tokenizer)
 
 
 def places(task: RetrievalTask) -> list[float | None]:
     return list(DEPTHS) if task.has_depths else [None]
 
 
-def trials_of(task: RetrievalTask, kit: PromptKit, length: int, count: int = 3) -> list[Trial]:
-    return [task.build(kit, length, depth, number) for depth in places(task) for number in range(count)]
+def trials_of(task: RetrievalTask, builder: PromptBuilder, length: int, count: int = 3) -> list[Trial]:
+    return [task.build(builder, length, depth, number) for depth in places(task) for number in range(count)]
 
 
 def test_every_task_has_a_solver() -> None:
@@ -79,71 +77,71 @@ def test_spec_makes_the_same_task_again(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_prompt_and_answer_are_the_length(kit: PromptKit, spec: str) -> None:
+def test_prompt_and_answer_are_the_length(builder: PromptBuilder, spec: str) -> None:
     """Nothing is cut and there is room for the answer."""
     task = parse_task(spec)
-    shortest = task.min_length(kit)
+    shortest = task.min_length(builder)
     for length in (shortest, shortest + 1, shortest + 37, 1500):
-        for trial in trials_of(task, kit, length):
+        for trial in trials_of(task, builder, length):
             assert trial.seq_len == length
             if task.metric == EXACT:
                 assert trial.answer_ids and not trial.references and trial.max_new_tokens == 0
             else:
                 written = ", ".join(trial.references)
                 assert trial.references and trial.answer_start == len(trial.input_ids)
-                assert trial.max_new_tokens >= len(kit.fragment(f" {written}."))
-                assert trial.max_new_tokens <= BUDGET_FACTOR * 2 * len(kit.fragment(f" {written}."))
+                assert trial.max_new_tokens >= len(builder.fragment(f" {written}."))
+                assert trial.max_new_tokens <= BUDGET_FACTOR * 2 * len(builder.fragment(f" {written}."))
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_the_prompt_holds_the_answer_and_no_other(kit: PromptKit, spec: str) -> None:
+def test_the_prompt_holds_the_answer_and_no_other(builder: PromptBuilder, spec: str) -> None:
     """Each task solved again from its text alone; all facts are whole."""
     task = parse_task(spec)
-    for length in (task.min_length(kit), task.min_length(kit) + 50, 1500):
-        for trial in trials_of(task, kit, length, 5):
-            text = kit.tokenizer.decode(trial.input_ids[: trial.answer_start])
+    for length in (task.min_length(builder), task.min_length(builder) + 50, 1500):
+        for trial in trials_of(task, builder, length, 5):
+            text = builder.tokenizer.decode(trial.input_ids[: trial.answer_start])
             expected = SOLVERS[task.name](text)
             if task.metric == EXACT:
-                assert [kit.tokenizer.decode(trial.answer_ids)] == [f" {expected[0]}"] and len(expected) == 1
+                assert [builder.tokenizer.decode(trial.answer_ids)] == [f" {expected[0]}"] and len(expected) == 1
             else:
                 assert sorted(expected) == sorted(trial.references)
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_one_bos_first(kit: PromptKit, spec: str) -> None:
+def test_one_bos_first(builder: PromptBuilder, spec: str) -> None:
     task = parse_task(spec)
-    for trial in trials_of(task, kit, 1000):
+    for trial in trials_of(task, builder, 1000):
         assert trial.input_ids[0] == BOS and trial.input_ids.count(BOS) == 1
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_trials_differ(kit: PromptKit, spec: str) -> None:
+def test_trials_differ(builder: PromptBuilder, spec: str) -> None:
     """Other answers, not other orders of one."""
     task = parse_task(spec)
     for depth in places(task):
-        trials = [task.build(kit, 1000, depth, number) for number in range(10)]
+        trials = [task.build(builder, 1000, depth, number) for number in range(10)]
         answers = {trial.references or tuple(trial.answer_ids) for trial in trials}
         assert len(answers) == 10
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_a_trial_is_the_same_whatever_else_is_built(kit: PromptKit, tokenizer: Any, spec: str) -> None:
+def test_a_trial_is_the_same_whatever_else_is_built(builder: PromptBuilder, tokenizer: Any, spec: str) -> None:
     task = parse_task(spec)
     depth = places(task)[-1]
-    before = task.build(kit, 1200, depth, 4)
-    trials_of(task, kit, 700)
-    assert task.build(kit, 1200, depth, 4) == before == task.build(make_kit(tokenizer), 1200, depth, 4)
-    assert task.build(make_kit(tokenizer, seed=1), 1200, depth, 4) != before
+    before = task.build(builder, 1200, depth, 4)
+    trials_of(task, builder, 700)
+    assert task.build(builder, 1200, depth, 4) == before == task.build(make_builder(tokenizer), 1200, depth, 4)
+    assert task.build(make_builder(tokenizer, seed=1), 1200, depth, 4) != before
 
 
 @pytest.mark.process
-def test_prompts_are_the_same_in_every_process(kit: PromptKit) -> None:
+def test_prompts_are_the_same_in_every_process(builder: PromptBuilder) -> None:
     """Whatever the hash seed."""
     code = (
         "from ropectl.builtin import TINY_MODEL_DIR; from transformers import AutoTokenizer\n"
         "from tests.tasks.test_contract import all_fingerprints\n"
-        "from tests.tasks.kits import make_kit\n"
-        "print(all_fingerprints(make_kit(AutoTokenizer.from_pretrained(TINY_MODEL_DIR))))"
+        "from tests.tasks.builders import make_builder\n"
+        "print(all_fingerprints(make_builder(AutoTokenizer.from_pretrained(TINY_MODEL_DIR))))"
     )
     result = subprocess.run(
         [sys.executable, "-c", code],
@@ -152,72 +150,70 @@ def test_prompts_are_the_same_in_every_process(kit: PromptKit) -> None:
         capture_output=True,
         text=True,
     )
-    assert result.stdout.strip() == all_fingerprints(kit)
+    assert result.stdout.strip() == all_fingerprints(builder)
 
 
-def all_fingerprints(kit: PromptKit) -> str:
+def all_fingerprints(builder: PromptBuilder) -> str:
     """One hash for prompts of every task."""
     tasks = [parse_task(name) for name in NAMES]
     return fingerprint(
-        itertools.chain.from_iterable(
-            build_trials(task, kit, asked_trials(task, kit, [640, 1280], [0.0, 0.5], 2)) for task in tasks
-        )
+        trial.input_ids for task in tasks for length in (640, 1280) for trial in trials_of(task, builder, length, 2)
     )
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_too_short_is_refused_with_the_shortest_possible(kit: PromptKit, spec: str) -> None:
+def test_too_short_is_refused_with_the_shortest_possible(builder: PromptBuilder, spec: str) -> None:
     """Never truncated."""
     task = parse_task(spec)
-    shortest = task.min_length(kit)
+    shortest = task.min_length(builder)
     for length in (2, shortest - 1):
         with pytest.raises(ConfigError, match=rf"length = {length} tokens.*{task.name}.* {shortest} tokens"):
-            task.build(kit, length, places(task)[0], 0)
+            task.build(builder, length, places(task)[0], 0)
 
 
 @pytest.mark.parametrize("spec", [spec for spec in SPECS if parse_task(spec).has_depths])
-def test_the_asked_fact_is_at_its_depth(kit: PromptKit, spec: str) -> None:
+def test_the_asked_fact_is_at_its_depth(builder: PromptBuilder, spec: str) -> None:
     task = parse_task(spec)
-    for length in (task.min_length(kit) + 3, 1000, 2000):
+    for length in (task.min_length(builder) + 3, 1000, 2000):
         for depth in DEPTHS:
-            trial = task.build(kit, length, depth, 1)
-            answer = kit.tokenizer.decode(trial.answer_ids).strip(' "')
-            at = task.position(kit, length, depth)
+            trial = task.build(builder, length, depth, 1)
+            answer = builder.tokenizer.decode(trial.answer_ids).strip(' "')
+            at = task.position(builder, length, depth)
             if task.name == "key-value":  # a whole number of lines comes before it; none has 100 tokens
-                assert answer in kit.tokenizer.decode(trial.input_ids[max(0, at - 100) : at + 100])
+                assert answer in builder.tokenizer.decode(trial.input_ids[max(0, at - 100) : at + 100])
             else:
-                assert answer not in kit.tokenizer.decode(trial.input_ids[:at])
-                assert answer in kit.tokenizer.decode(trial.input_ids[at : at + 60])
+                assert answer not in builder.tokenizer.decode(trial.input_ids[:at])
+                assert answer in builder.tokenizer.decode(trial.input_ids[at : at + 60])
             if length >= 1000 and 0.0 < depth < 1.0:
                 assert at == round(depth * length)
 
 
 @pytest.mark.parametrize("name", ["passkey", "needle", "key-value"])
-def test_one_position_is_one_trial_at_every_length(kit: PromptKit, name: str) -> None:
+def test_one_position_is_one_trial_at_every_length(builder: PromptBuilder, name: str) -> None:
     """All before the question is shared, so that a walk computes it once."""
     task = parse_task(name)
-    short, long = task.build(kit, 1000, 0.5, 2), task.build(kit, 2000, 0.25, 2)
+    short, long = task.build(builder, 1000, 0.5, 2), task.build(builder, 2000, 0.25, 2)
     assert short.answer_ids == long.answer_ids
     question = 1000 - 160  # the question and the answer take less
     assert short.input_ids[:question] == long.input_ids[:question]
 
 
 @pytest.mark.parametrize("name", ["needle", "multi-key", "key-value"])
-def test_depths_share_what_stands_before_them(kit: PromptKit, name: str) -> None:
+def test_depths_share_what_stands_before_them(builder: PromptBuilder, name: str) -> None:
     task = parse_task(name)
-    one, other = task.build(kit, 1500, 0.6, 0), task.build(kit, 1500, 0.9, 0)
+    one, other = task.build(builder, 1500, 0.6, 0), task.build(builder, 1500, 0.9, 0)
     shared = next(i for i, (a, b) in enumerate(zip(one.input_ids, other.input_ids, strict=False)) if a != b)
-    assert isinstance(task, PuzzleTask)
-    assert shared > (700 if name != "multi-key" else len(kit.head(task.instruction)))
+    assert isinstance(task, ComposedTask)
+    assert shared > (700 if name != "multi-key" else len(builder.head(task.instruction)))
 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_tokenizer_that_adds_a_leading_space_is_spliced_cleanly(spec: str) -> None:
     """A character a token; whatever is encoded gets a space in front, of which none may stay."""
     tokenizer = spaced_tokenizer()
-    kit, task = make_kit(tokenizer, bos=None), parse_task(spec)
-    length = task.min_length(kit) + 400
-    for trial in trials_of(task, kit, length, 2):
+    builder, task = make_builder(tokenizer, bos=None), parse_task(spec)
+    length = task.min_length(builder) + 400
+    for trial in trials_of(task, builder, length, 2):
         text = "".join(tokenizer.convert_ids_to_tokens(trial.input_ids)).replace("\u2581", " ")
         assert trial.seq_len == length and "  " not in text
         prompt = "".join(tokenizer.convert_ids_to_tokens(trial.input_ids[: trial.answer_start])).replace("\u2581", " ")
@@ -228,19 +224,19 @@ def test_a_tokenizer_that_adds_a_leading_space_is_spliced_cleanly(spec: str) -> 
 @pytest.mark.parametrize("name", ["passkey", "needle", "multi-key"])
 def test_answers_without_tokens_of_their_own_are_generated(name: str) -> None:
     """A tokenizer that keeps spaces with the word before them joins the question with the answer."""
-    kit, task = make_kit(merging_tokenizer(), bos=None), parse_task(name)
-    for length in (task.min_length(kit), task.min_length(kit) + 300):
-        for trial in trials_of(task, kit, length):
-            text = kit.tokenizer.decode(trial.input_ids)
+    builder, task = make_builder(merging_tokenizer(), bos=None), parse_task(name)
+    for length in (task.min_length(builder), task.min_length(builder) + 300):
+        for trial in trials_of(task, builder, length):
+            text = builder.tokenizer.decode(trial.input_ids)
             assert trial.seq_len == length and trial.answer_start == len(trial.input_ids)
             assert list(trial.references) == SOLVERS[name](text) and trial.max_new_tokens > len(trial.references[0])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_answer_written_out_scores_one(kit: PromptKit, name: str) -> None:
+def test_the_answer_written_out_scores_one(builder: PromptBuilder, name: str) -> None:
     task = parse_task(name)
     if task.metric == EXACT:
         return
-    right, other = task.build(kit, 1000, None, 0), task.build(kit, 1000, None, 1)
+    right, other = task.build(builder, 1000, None, 0), task.build(builder, 1000, None, 1)
     assert contained_share(f" {', '.join(right.references)}.", right.references) == 1.0
     assert contained_share(f" {', '.join(set(other.references) - set(right.references))}", right.references) == 0.0

@@ -7,53 +7,39 @@ from typing import Any
 
 import pytest
 
-from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.tasks.kinds.common_words import CommonWords
 from ropectl.tasks.kinds.frequent_words import FrequentWords
 from ropectl.tasks.kinds.multi_key import MultiKey
-from ropectl.tasks.kit import PromptKit
-from ropectl.tasks.registry import parse_task
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.words import ADJECTIVES, NOUNS, WORDS, other_words
-from tests.tasks.kits import make_kit
+from tests.tasks.builders import make_builder
 from tests.tasks.solvers import NOTE, counted
 
 
 @pytest.fixture(scope="module")
-def kit(tokenizer: Any) -> PromptKit:
-    return make_kit(tokenizer)
-
-
-@pytest.mark.parametrize(("distractors", "seed"), [(0, 0), (3, 5)])
-def test_passkeys_are_those_of_eval_passkey(tokenizer: Any, distractors: int, seed: int) -> None:
-    kit, builder = make_kit(tokenizer, seed), PasskeyPromptBuilder(tokenizer, 0, seed, distractors)
-    task = parse_task(f"passkey:distractors={distractors}")
-    for depth in (0.0, 0.5, 1.0):
-        trial, prompt = task.build(kit, 600, depth, 2), builder.build(600, depth, 2)
-        assert (trial.input_ids, trial.answer_start) == (prompt.input_ids, prompt.answer_start)
-        assert task.position(kit, 600, depth) == prompt.needle_position
-    assert task.min_length(kit) == builder.min_length
-    assert task.distinct_depths(kit, 128, [0.0, 0.25, 1.0]) == builder.distinct_depths(128, [0.0, 0.25, 1.0])
+def builder(tokenizer: Any) -> PromptBuilder:
+    return make_builder(tokenizer)
 
 
 @pytest.mark.parametrize("count", [1, 3, 12])
-def test_distractors_are_other_names_with_other_numbers(kit: PromptKit, count: int) -> None:
+def test_distractors_are_other_names_with_other_numbers(builder: PromptBuilder, count: int) -> None:
     """Who returns a distractor is wrong."""
     task = MultiKey(distractors=count)
     for extra in (0, 1, 40, 500):
         for depth in (0.0, 0.4, 1.0):
             for number in range(3):
-                trial = task.build(kit, task.min_length(kit) + extra, depth, number)
-                notes = NOTE.findall(kit.tokenizer.decode(trial.input_ids))
+                trial = task.build(builder, task.min_length(builder) + extra, depth, number)
+                notes = NOTE.findall(builder.tokenizer.decode(trial.input_ids))
                 assert len(notes) == count + 1
                 assert len({name for name, _ in notes}) == len({value for _, value in notes}) == count + 1
     assert task.chance == 1 / (count + 1)
 
 
 @pytest.mark.parametrize("length", [500, 1500, 6000])
-def test_common_words_stand_out(kit: PromptKit, length: int) -> None:
+def test_common_words_stand_out(builder: PromptBuilder, length: int) -> None:
     task = CommonWords()
-    trial = task.build(kit, length, None, 1)
-    counts = counted(kit.tokenizer.decode(trial.input_ids))
+    trial = task.build(builder, length, None, 1)
+    counts = counted(builder.tokenizer.decode(trial.input_ids))
     common = [counts[word] for word in trial.references]
     others = [count for word, count in counts.items() if word not in trial.references]
     assert len(set(common)) == 1 and 3 <= common[0] <= 30 and len(common) == 10
@@ -73,11 +59,11 @@ def test_frequencies_follow_the_law(alpha: float, num_words: int) -> None:
 
 
 @pytest.mark.parametrize("alpha", [1.1, 1.5, 2.0, 3.5])
-def test_the_three_most_frequent_are_no_tie(kit: PromptKit, alpha: float) -> None:
+def test_the_three_most_frequent_are_no_tie(builder: PromptBuilder, alpha: float) -> None:
     task = FrequentWords(alpha=alpha)
     for extra in (0, 1, 5, 100):
-        trial = task.build(kit, task.min_length(kit) + extra, None, 0)
-        ranked = [*counted(kit.tokenizer.decode(trial.input_ids)).most_common(4), ("", 0)]
+        trial = task.build(builder, task.min_length(builder) + extra, None, 0)
+        ranked = [*counted(builder.tokenizer.decode(trial.input_ids)).most_common(4), ("", 0)]
         assert [word for word, _ in ranked[:3]] == list(trial.references)
         assert ranked[0][1] > ranked[1][1] > ranked[2][1] > ranked[3][1]
 

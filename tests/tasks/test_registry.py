@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,22 +12,21 @@ from typing import Any
 
 import pytest
 
-from ropectl import discovery
 from ropectl.errors import ConfigError
 from ropectl.tasks import kinds
 from ropectl.tasks.registry import ENTRY_POINT_GROUP, all_tasks, parse_task, parse_tasks
-from tests.tasks.kits import make_kit
+from tests.tasks.builders import make_builder
 
 Run = Callable[..., tuple[int, str, str]]
 
 ONE_FILE = '''
 from typing import ClassVar
-from ropectl.tasks.planted import PlantedTask
-from ropectl.tasks.puzzle import Puzzle
+from ropectl.tasks.haystack import HaystackTask
+from ropectl.tasks.composed import TrialText
 from ropectl.tasks.task import EXACT, RULER
 from ropectl.tasks.words import ADJECTIVES
 
-class Colour(PlantedTask):
+class Colour(HaystackTask):
     """A colour is said once, and asked for."""
     name: ClassVar[str] = "colour"
     title: ClassVar[str] = "A colour"
@@ -36,10 +36,10 @@ class Colour(PlantedTask):
     metric: ClassVar[str] = EXACT
     has_depths: ClassVar[bool] = True
 
-    def draw(self, kit, rng):
+    def draw(self, builder, rng):
         """Returns the colour."""
-        (word,) = kit.draw_different(rng, colour, 1)
-        return Puzzle((f"\\nThe colour is {word}.\\n",), "\\nWhich colour?", " The colour is", f" {word}")
+        (word,) = builder.draw_different(rng, colour, 1)
+        return TrialText((f"\\nThe colour is {word}.\\n",), "\\nWhich colour?", " The colour is", f" {word}")
 
 def colour(rng):
     return rng.choice(ADJECTIVES)
@@ -65,7 +65,7 @@ def dropped_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: None) -> 
 
 def test_a_task_is_one_file(dropped_in: None, ropectl: Run, tokenizer: Any) -> None:
     assert "colour" in all_tasks()
-    trial = parse_task("colour:haystack=filler").build(make_kit(tokenizer), 200, 0.5, 0)
+    trial = parse_task("colour:haystack=filler").build(make_builder(tokenizer), 200, 0.5, 0)
     assert trial.seq_len == 200
     code, out, _ = ropectl("eval-tasks", "--list")
     assert code == 0 and "colour" in out
@@ -82,7 +82,9 @@ def test_installed_packages_bring_tasks(monkeypatch: pytest.MonkeyPatch, fresh: 
         def load(self) -> ModuleType:
             return module
 
-    monkeypatch.setattr(discovery, "entry_points", lambda group: [Point()] if group == ENTRY_POINT_GROUP else [])
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda group: [Point()] if group == ENTRY_POINT_GROUP else []
+    )
     assert all_tasks()["colour"].__module__ == "elsewhere"
 
 

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.data.token_store import TokenStore
 from ropectl.errors import ConfigError
+from ropectl.tasks.kinds.passkey import Passkey
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.train.data.packing import plan_blocks
 from ropectl.train.data.samples import CYCLE, IGNORE, TrainingData, TrainingSample
+from tests.tasks.builders import merging_tokenizer
 
 BOS = 0
 
@@ -153,7 +155,7 @@ def test_short_samples_are_windows_of_one_document(store: TokenStore, tokenizer:
 def test_passkey_samples_are_prompts_apart_from_the_measured_ones(store: TokenStore, tokenizer: Any) -> None:
     data = make_data(store, tokenizer, seq_len=128, passkey_fraction=1.0)
     samples = [data.sample(index) for index in range(40)]
-    measured = PasskeyPromptBuilder(tokenizer, BOS, seed=7)
+    measured = PromptBuilder(tokenizer, BOS, seed=7)
     starts, trained = set(), []
     for index, sample in enumerate(samples):
         assert sample.kind == "passkey" and len(sample.input_ids) == 128 and sample.position_ids is None
@@ -164,17 +166,23 @@ def test_passkey_samples_are_prompts_apart_from_the_measured_ones(store: TokenSt
         starts.add(text.index(f"The pass key is {key}."))
         trained.append(key)
         for depth in (0.0, 0.25, 0.5, 0.75, 1.0):
-            assert measured.build(128, depth, index).input_ids != sample.input_ids
+            assert Passkey().build(measured, 128, depth, index).input_ids != sample.input_ids
     assert len(starts) >= 10 and len(set(trained)) == 40
     assert samples == [make_data(store, tokenizer, seq_len=128, passkey_fraction=1.0).sample(i) for i in range(40)]
 
 
+def test_passkeys_need_answers_with_tokens_of_their_own(store: TokenStore) -> None:
+    with pytest.raises(ConfigError, match="merges the end of the question"):
+        make_data(store, merging_tokenizer(), passkey_fraction=0.1)
+
+
 def test_the_measured_prompts_never_have_the_seed_of_a_trained_one(tokenizer: Any) -> None:
     """Same seed, same position, same trial: still another key."""
-    trained = PasskeyPromptBuilder(tokenizer, BOS, seed=3, namespace="ropectl-passkey-training")
-    measured = PasskeyPromptBuilder(tokenizer, BOS, seed=3)
-    pairs = [(trained.build(256, 0.5, trial).key, measured.build(256, 0.5, trial).key) for trial in range(20)]
-    assert all(one != other for one, other in pairs)
+    trained = PromptBuilder(tokenizer, BOS, seed=3, for_training=True)
+    measured = PromptBuilder(tokenizer, BOS, seed=3)
+    for number in range(20):
+        one, other = (Passkey().build(builder, 256, 0.5, number) for builder in (trained, measured))
+        assert one.answer_ids != other.answer_ids
 
 
 def test_pose_positions_reach_the_target(store: TokenStore, tokenizer: Any) -> None:
@@ -207,7 +215,7 @@ def test_pose_positions_reach_the_target(store: TokenStore, tokenizer: Any) -> N
         ({"passkey_fraction": 0.001}, "passkey-fraction = 0.001"),
         ({"passkey_fraction": -0.5}, "passkey-fraction = -0.5"),
         ({"short_fraction": 0.6, "short_length": 5, "passkey_fraction": 0.5, "seq_len": 120}, "more than 1 together"),
-        ({"passkey_fraction": 0.1}, "too short for a passkey prompt"),
+        ({"passkey_fraction": 0.1}, "too short for the task passkey"),
     ],
 )
 def test_impossible_settings_are_refused(

@@ -33,7 +33,7 @@ def eval_passkey(
     from ropectl.cli import output
     from ropectl.cli.gates import gate_failed
     from ropectl.cli.progress import BarReporter
-    from ropectl.evaluate.passkey_api import evaluate_passkey, failed_gate
+    from ropectl.evaluate.retrieval.passkey_evaluation import evaluate_passkey, failed_gate
     from ropectl.report.views import PASSKEY
 
     output.check_one_process("eval-passkey")

@@ -63,7 +63,7 @@ def eval_tasks(
     output.check_new(out, overwrite)
     from ropectl.cli.gates import gate_failed
     from ropectl.cli.progress import BarReporter
-    from ropectl.evaluate.tasks_api import evaluate_tasks
+    from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks
     from ropectl.report.views import TASKS
 
     with BarReporter() as reporter:
@@ -91,7 +91,7 @@ def _print_list(form: str) -> None:
 def _print_preview(settings: TasksConfig, task: str | None, form: str) -> None:
     from ropectl.cli import output
     from ropectl.errors import ConfigError
-    from ropectl.evaluate.tasks_api import example_prompt, plan_tasks
+    from ropectl.evaluate.retrieval.task_evaluation import example_prompt, plan_tasks
     from ropectl.report.formats import HUMAN, JSON, check_format
     from ropectl.report.tasks import prompt_lines
     from ropectl.report.views import TASKS_PLAN

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from ropectl.tasks.kit import PromptKit
-from ropectl.tasks.planted import listing
-from ropectl.tasks.puzzle import Layout, Puzzle, PuzzleTask
+from ropectl.tasks.composed import BodyLayout, ComposedTask, TrialText
+from ropectl.tasks.haystack import listing
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.task import CONTAINED, RULER
 from ropectl.tasks.words import WORDS, other_words
 
@@ -18,7 +18,7 @@ from ropectl.tasks.words import WORDS, other_words
 LEAST_TIMES = 3
 
 
-class CommonWords(PuzzleTask):
+class CommonWords(ComposedTask):
     """The whole context is a shuffled list of words, of which a few stand there often and the others seldom."""
 
     name: ClassVar[str] = "common-words"
@@ -34,34 +34,34 @@ class CommonWords(PuzzleTask):
     times: int = Field(30, ge=LEAST_TIMES, le=1000, description="times a common word occurs; fewer in a short prompt")
     others: int = Field(3, ge=1, le=100, description="times another word occurs, at most a third of the common ones")
 
-    def draw(self, kit: PromptKit, rng: random.Random) -> Puzzle:
+    def draw(self, builder: PromptBuilder, rng: random.Random) -> TrialText:
         """Returns the common words."""
-        words = kit.draw_different(rng, draw_word, self.common)
+        words = builder.draw_different(rng, draw_word, self.common)
         question = f"\n\nWhich {self.common} words occur most often in the list?"
         prefix = f" The {self.common} most common words are"
-        return Puzzle(tuple(f" {word}" for word in words), question, prefix, f" {listing(words)}.", tuple(words))
+        return TrialText(tuple(f" {word}" for word in words), question, prefix, f" {listing(words)}.", tuple(words))
 
     def least_room(self, facts: Sequence[int]) -> int:
         """Returns a room that is half common words, each often enough."""
         return 2 * LEAST_TIMES * sum(facts)
 
-    def body(self, kit: PromptKit, facts: Sequence[list[int]], layout: Layout) -> list[int]:
+    def body(self, builder: PromptBuilder, facts: Sequence[list[int]], layout: BodyLayout) -> list[int]:
         """Returns the shuffled list; common words fill half of a short one, and less the longer it is."""
         times = min(self.times, layout.room // (2 * sum(map(len, facts))))
         others = max(1, min(self.others, times // 3))
         pieces = [fact for fact in facts for _ in range(times)]
         room = layout.room - sum(map(len, pieces))
-        words = other_words(layout.rng, {kit.tokenizer.decode(fact).strip() for fact in facts})
-        rest = kit.fragment(f" {next(words)}")
+        words = other_words(layout.rng, {builder.tokenizer.decode(fact).strip() for fact in facts})
+        rest = builder.fragment(f" {next(words)}")
         while others * len(rest) <= room:
             pieces += [rest] * others
             room -= others * len(rest)
-            rest = kit.fragment(f" {next(words)}")
+            rest = builder.fragment(f" {next(words)}")
         layout.rng.shuffle(pieces)
         result = [token for piece in pieces for token in piece]
         while len(result) < layout.room:  # single words for what is left over, the last one cut
             result += rest
-            rest = kit.fragment(f" {next(words)}")
+            rest = builder.fragment(f" {next(words)}")
         return result[: layout.room]
 
 

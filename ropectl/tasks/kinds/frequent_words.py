@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from ropectl.tasks.kit import PromptKit
-from ropectl.tasks.planted import listing
-from ropectl.tasks.puzzle import Layout, Puzzle, PuzzleTask
+from ropectl.tasks.composed import BodyLayout, ComposedTask, TrialText
+from ropectl.tasks.haystack import listing
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.task import CONTAINED, RULER
 from ropectl.tasks.words import draw_invented
 
@@ -22,7 +22,7 @@ ASKED = 3
 NUM_RANKS = 10_000
 
 
-class FrequentWords(PuzzleTask):
+class FrequentWords(ComposedTask):
     """The whole context is invented words whose frequency falls with a power of their rank; the top three are asked for."""
 
     name: ClassVar[str] = "frequent-words"
@@ -34,26 +34,26 @@ class FrequentWords(PuzzleTask):
 
     alpha: float = Field(2.0, ge=1.1, le=3.5, description="the word of rank k occurs in proportion to k^-alpha")
 
-    def draw(self, kit: PromptKit, rng: random.Random) -> Puzzle:
+    def draw(self, builder: PromptBuilder, rng: random.Random) -> TrialText:
         """Returns the three most frequent words, in their order."""
-        words = kit.draw_different(rng, draw_invented, ASKED)
+        words = builder.draw_different(rng, draw_invented, ASKED)
         facts = tuple(f" {word}" for word in words)
         question = f"\n\nWhich {ASKED} words occur most often in the text?"
-        return Puzzle(facts, question, f" The {ASKED} most frequent words are", f" {listing(words)}.", tuple(words))
+        return TrialText(facts, question, f" The {ASKED} most frequent words are", f" {listing(words)}.", tuple(words))
 
     def least_room(self, facts: Sequence[int]) -> int:
         """Returns a room in which the third and the fourth word differ by more than rounding."""
         gap: float = (ASKED**-self.alpha - (ASKED + 1) ** -self.alpha) / self._norm
         return math.ceil(1 / gap) * facts[0]
 
-    def body(self, kit: PromptKit, facts: Sequence[list[int]], layout: Layout) -> list[int]:
+    def body(self, builder: PromptBuilder, facts: Sequence[list[int]], layout: BodyLayout) -> list[int]:
         """Returns the words, shuffled, as often as the law says; a last one may be cut."""
         num_words = layout.room // len(facts[0])
         counts = self.counts(num_words)
         words = list(facts)
         seen = {tuple(fact) for fact in facts}
         while len(words) <= len(counts):  # one more than there are ranks: the one that is cut
-            word = kit.fragment(f" {kit.draw_typical(layout.rng, draw_invented)}")
+            word = builder.fragment(f" {builder.draw_typical(layout.rng, draw_invented)}")
             if tuple(word) not in seen:
                 seen.add(tuple(word))
                 words.append(word)

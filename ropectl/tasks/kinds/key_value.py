@@ -10,13 +10,13 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from ropectl.rope.method import Reference
-from ropectl.tasks.kit import PromptKit
-from ropectl.tasks.puzzle import Layout, Puzzle, PuzzleTask
+from ropectl.tasks.composed import BodyLayout, ComposedTask, TrialText
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.task import EXACT
 from ropectl.tasks.words import draw_number
 
 
-class KeyValue(PuzzleTask):
+class KeyValue(ComposedTask):
     """The whole context is a list of keys and values that mean nothing, and one value is asked for."""
 
     name: ClassVar[str] = "key-value"
@@ -34,33 +34,32 @@ class KeyValue(PuzzleTask):
         """One of all values; how many stand in the list depends on its length."""
         return 2.0**-122 if self.form == "uuid" else 1 / 9e7
 
-    def draw(self, kit: PromptKit, rng: random.Random) -> Puzzle:
+    def draw(self, builder: PromptBuilder, rng: random.Random) -> TrialText:
         """Returns the line that is asked for."""
-        key, value = kit.draw_different(rng, _FORMS[self.form], 2)
+        key, value = builder.draw_different(rng, _FORMS[self.form], 2)
         question = f'\n\nWhat is the value of the key "{key}" in the list?'
-        return Puzzle((_line(key, value),), question, f' "{key}":', f' "{value}"')
+        return TrialText((_line(key, value),), question, f' "{key}":', f' "{value}"')
 
-    def body(self, kit: PromptKit, facts: Sequence[list[int]], layout: Layout) -> list[int]:
+    def body(self, builder: PromptBuilder, facts: Sequence[list[int]], layout: BodyLayout) -> list[int]:
         """Returns lines of a stream that is the same for every length and depth, the asked one at the end of a line."""
-        lines = self._lines(kit, layout.number)
-        assert layout.spot is not None
+        lines = self._lines(builder, layout.number)
+        assert layout.fact_start is not None
         result: list[int] = []
         line = next(lines)
-        while len(result) + len(line) <= layout.spot:
+        while len(result) + len(line) <= layout.fact_start:
             result += line
             line = next(lines)
         result += facts[0]
         while len(result) < layout.room:
             result += line
             line = next(lines)
-        return result[
-            : layout.room
-        ]  # the last line may be cut, as text is; never the asked one, which fits at its spot
+        # The last line may be cut, as text is; never the asked one, which fits in its place.
+        return result[: layout.room]
 
-    def _lines(self, kit: PromptKit, trial: int) -> Iterator[list[int]]:
-        rng, draw = kit.rng(self, trial, "lines"), _FORMS[self.form]
+    def _lines(self, builder: PromptBuilder, trial: int) -> Iterator[list[int]]:
+        rng, draw = builder.rng(self, trial, "lines"), _FORMS[self.form]
         while True:
-            yield kit.fragment(_line(draw(rng), draw(rng)))
+            yield builder.fragment(_line(draw(rng), draw(rng)))
 
 
 def _line(key: str, value: str) -> str:

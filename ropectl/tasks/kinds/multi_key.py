@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from ropectl.tasks.kit import PromptKit
-from ropectl.tasks.planted import NUMBER_INSTRUCTION, NumberTask, note
-from ropectl.tasks.puzzle import Puzzle
+from ropectl.tasks.composed import TrialText
+from ropectl.tasks.haystack import NUMBER_INSTRUCTION, NumberTask, note
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.task import EXACT, RULER
 from ropectl.tasks.words import draw_name
 
@@ -29,12 +29,12 @@ class MultiKey(NumberTask):
 
     @property
     def chance(self) -> float:
-        """One of the planted numbers."""
+        """One of the numbers in the text."""
         return 1 / (self.distractors + 1)
 
-    def draw(self, kit: PromptKit, rng: random.Random) -> Puzzle:
+    def draw(self, builder: PromptBuilder, rng: random.Random) -> TrialText:
         """Returns names with their numbers, of which the first is asked for."""
-        names = kit.draw_different(rng, draw_name, self.distractors + 1)
-        numbers = self.draw_numbers(kit, rng, self.distractors + 1)
+        names = builder.draw_different(rng, draw_name, self.distractors + 1)
+        numbers = self.draw_numbers(builder, rng, self.distractors + 1)
         question = f"\n\nWhat is the number of {names[0]}, as the text notes it?"
-        return Puzzle(tuple(map(note, names, numbers)), question, f" The number of {names[0]} is", f" {numbers[0]}")
+        return TrialText(tuple(map(note, names, numbers)), question, f" The number of {names[0]} is", f" {numbers[0]}")

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from ropectl.tasks.kit import PromptKit
-from ropectl.tasks.planted import NUMBER_INSTRUCTION, NumberTask, listing, note
-from ropectl.tasks.puzzle import Puzzle
+from ropectl.tasks.composed import TrialText
+from ropectl.tasks.haystack import NUMBER_INSTRUCTION, NumberTask, listing, note
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.task import CONTAINED, RULER
 from ropectl.tasks.words import draw_name
 
@@ -26,12 +26,14 @@ class MultiQuery(NumberTask):
 
     queries: int = Field(4, ge=2, le=50, description="names with a number each, all asked for")
 
-    def draw(self, kit: PromptKit, rng: random.Random) -> Puzzle:
-        """Returns names with their numbers, asked for in another order than they are planted in."""
-        names = kit.draw_different(rng, draw_name, self.queries)
-        numbers = self.draw_numbers(kit, rng, self.queries)
+    def draw(self, builder: PromptBuilder, rng: random.Random) -> TrialText:
+        """Returns names with their numbers, asked for in another order than they stand in."""
+        names = builder.draw_different(rng, draw_name, self.queries)
+        numbers = self.draw_numbers(builder, rng, self.queries)
         facts = list(map(note, names, numbers))
         rng.shuffle(facts)
         asked = listing(names)
         question = f"\n\nWhat are the numbers of {asked}, as the text notes them?"
-        return Puzzle(tuple(facts), question, f" The numbers of {asked} are", f" {listing(numbers)}.", tuple(numbers))
+        return TrialText(
+            tuple(facts), question, f" The numbers of {asked} are", f" {listing(numbers)}.", tuple(numbers)
+        )

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from ropectl.tasks.kit import PromptKit
-from ropectl.tasks.planted import NUMBER_INSTRUCTION, NumberTask, listing, note
-from ropectl.tasks.puzzle import Puzzle
+from ropectl.tasks.composed import TrialText
+from ropectl.tasks.haystack import NUMBER_INSTRUCTION, NumberTask, listing, note
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.task import CONTAINED, RULER
 from ropectl.tasks.words import draw_name
 
@@ -26,10 +26,10 @@ class MultiValue(NumberTask):
 
     values: int = Field(4, ge=2, le=50, description="numbers of the one name")
 
-    def draw(self, kit: PromptKit, rng: random.Random) -> Puzzle:
+    def draw(self, builder: PromptBuilder, rng: random.Random) -> TrialText:
         """Returns a name with its numbers."""
-        (name,) = kit.draw_different(rng, draw_name, 1)
-        numbers = self.draw_numbers(kit, rng, self.values)
+        (name,) = builder.draw_different(rng, draw_name, 1)
+        numbers = self.draw_numbers(builder, rng, self.values)
         question = f"\n\nWhat are all {self.values} numbers of {name}, as the text notes them?"
         facts = tuple(note(name, number) for number in numbers)
-        return Puzzle(facts, question, f" The numbers of {name} are", f" {listing(numbers)}.", tuple(numbers))
+        return TrialText(facts, question, f" The numbers of {name} are", f" {listing(numbers)}.", tuple(numbers))

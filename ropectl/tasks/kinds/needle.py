@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import ClassVar
 
-from ropectl.tasks.kit import PromptKit
-from ropectl.tasks.planted import NUMBER_INSTRUCTION, NumberTask, note
-from ropectl.tasks.puzzle import Puzzle
+from ropectl.tasks.composed import TrialText
+from ropectl.tasks.haystack import NUMBER_INSTRUCTION, NumberTask, note
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.task import EXACT, RULER
 from ropectl.tasks.words import draw_name
 
@@ -28,9 +28,9 @@ class Needle(NumberTask):
         """One of all numbers of so many digits."""
         return 1 / float(9 * 10 ** (self.digits - 1))
 
-    def draw(self, kit: PromptKit, rng: random.Random) -> Puzzle:
+    def draw(self, builder: PromptBuilder, rng: random.Random) -> TrialText:
         """Returns a name with its number."""
-        (name,) = kit.draw_different(rng, draw_name, 1)
-        (number,) = self.draw_numbers(kit, rng, 1)
+        (name,) = builder.draw_different(rng, draw_name, 1)
+        (number,) = self.draw_numbers(builder, rng, 1)
         question = f"\n\nWhat is the number of {name}, as the text notes it?"
-        return Puzzle((note(name, number),), question, f" The number of {name} is", f" {number}")
+        return TrialText((note(name, number),), question, f" The number of {name} is", f" {number}")

@@ -8,16 +8,16 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ropectl.tasks.kit import PromptKit
-from ropectl.tasks.planted import PlantedTask
-from ropectl.tasks.puzzle import Puzzle
+from ropectl.tasks.composed import TrialText
+from ropectl.tasks.haystack import HaystackTask
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.task import CONTAINED, RULER
 from ropectl.tasks.words import draw_number
 
 NAME_LETTERS, VALUE_DIGITS = 5, 5
 
 
-class VariableTracking(PlantedTask):
+class VariableTracking(HaystackTask):
     """A variable gets a number, a second one gets the first, and so on; which variables hold the number?"""
 
     name: ClassVar[str] = "variable-tracking"
@@ -35,11 +35,11 @@ class VariableTracking(PlantedTask):
     chains: int = Field(1, ge=1, le=10, description="chains of assignments; one is asked for")
     hops: int = Field(4, ge=1, le=20, description="assignments of a chain that name another variable")
 
-    def draw(self, kit: PromptKit, rng: random.Random) -> Puzzle:
+    def draw(self, builder: PromptBuilder, rng: random.Random) -> TrialText:
         """Returns the chains, woven into one another, each in its own order."""
         size = self.hops + 1
-        names = kit.draw_different(rng, draw_variable, self.chains * size)
-        numbers = kit.draw_different(rng, draw_value, self.chains)
+        names = builder.draw_different(rng, draw_variable, self.chains * size)
+        numbers = builder.draw_different(rng, draw_value, self.chains)
         chains = [names[start : start + size] for start in range(0, len(names), size)]
         steps = [
             [f"\nset {name} = {source}\n" for name, source in zip(chain, [number, *chain[:-1]], strict=True)]
@@ -51,7 +51,7 @@ class VariableTracking(PlantedTask):
         question = f"\n\nWhich {size} variables hold the number {numbers[0]}, directly or through other variables?"
         prefix = f" The variables that hold {numbers[0]} are"
         facts = tuple(next(waiting[index]) for index in order)
-        return Puzzle(facts, question, prefix, f" {', '.join(chains[0])}.", tuple(chains[0]))
+        return TrialText(facts, question, prefix, f" {', '.join(chains[0])}.", tuple(chains[0]))
 
 
 def draw_variable(rng: random.Random) -> str:

@@ -6,16 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ropectl.data.passkey import PasskeyPromptBuilder
 from ropectl.data.sources import open_source, same_source
 from ropectl.data.tokens import DocumentSet, select_documents
 from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.perplexity.protocols.prefix import Prefix
 from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
+from ropectl.evaluate.retrieval.passkey_cells import by_length, passkey_cells
+from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, count_tokens, depth_grid
 from ropectl.evaluate.setup import default_lengths, missing_lengths_notes
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.source import ModelSource
 from ropectl.rope.method import ScalingMethod
+from ropectl.tasks.kinds.passkey import Passkey
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.train.settings import DEFAULT_EVAL_TEXT, FinetuneSettings
 
 #: Depths of the needle in validation, evenly spaced over [0, 1].
@@ -32,38 +35,32 @@ class Validation:
         documents: Held-out text.
         lengths: Context lengths of perplexity [tokens].
         builder: Builds passkey prompts.
-        passkey_lengths: Lengths of passkey prompts [tokens]; empty for none.
-        trials: Passkey prompts per length and depth.
+        prompts: The passkey prompts.
     """
 
     source: ModelSource
     method: ScalingMethod
     documents: DocumentSet
     lengths: list[int]
-    builder: PasskeyPromptBuilder
-    passkey_lengths: list[int]
-    trials: int
+    builder: PromptBuilder
+    prompts: list[Prompt]
 
     @property
     def tokens(self) -> int:
         """Tokens that go through the model each time, about."""
-        from ropectl.evaluate.passkey_plan import count_tokens, plan_passkey
-
-        trees = plan_passkey(self.method, self.builder, self.passkey_lengths, DEPTHS)
-        prompts = count_tokens(self.builder, trees, self.trials)
-        return len(self.documents.documents) * max(self.lengths) + prompts
+        return len(self.documents.documents) * max(self.lengths) + count_tokens(self.method, self.prompts)
 
     def measure(self, model: Any, progress: Callable[[int], None]) -> dict[str, Any]:
         """Returns perplexity by length and passkey accuracy by length, in evaluation's own numbers."""
-        from ropectl.evaluate.passkey import measure_passkey
+        from ropectl.evaluate.retrieval.measure import answer_prompts
 
         result: dict[str, Any] = {"perplexity": self._perplexity(model, self.method, self.lengths, progress)}
         rope = self.source.rope
-        passkey = measure_passkey(
-            model, self.method, rope.geometry, self.builder, self.passkey_lengths, DEPTHS, self.trials,
-            layers=rope.layer_type, progress=progress,
-        )  # fmt: skip
-        result["passkey"] = {entry.length: entry.accuracy for entry in passkey}
+        answered = answer_prompts(
+            model, self.method, rope.geometry, self.prompts, layers=rope.layer_type, progress=progress
+        )
+        cells = passkey_cells(answered, self.builder)
+        result["passkey"] = {entry.length: entry.accuracy for entry in by_length(cells)}
         return result
 
     def unscaled(self, model: Any, progress: Callable[[int], None]) -> dict[int, float]:
@@ -133,8 +130,9 @@ def make_validation(
             f"{text}: none of {documents.num_seen} documents has {min(lengths)} tokens; the longest has {documents.longest}.",
             "Use shorter lengths, --eval-lengths N, or longer text.",
         )
-    builder = PasskeyPromptBuilder(tokenizer, bos_token_id)
+    builder, task = PromptBuilder(tokenizer, bos_token_id), Passkey()
     notes = missing_lengths_notes(documents, lengths, text)
     possible = [n for n in lengths if n <= documents.length]
-    passkey_lengths = [n for n in lengths if n >= builder.min_length] if settings.eval_trials else []
-    return Validation(source, method, documents, possible, builder, passkey_lengths, settings.eval_trials), notes
+    passkey_lengths = [n for n in lengths if n >= task.min_length(builder)] if settings.eval_trials else []
+    prompts = build_prompts(task, builder, depth_grid(task, builder, passkey_lengths, DEPTHS), settings.eval_trials)
+    return Validation(source, method, documents, possible, builder, prompts), notes

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ropectl.data.passkey import TRAINING_NAMESPACE, PasskeyPromptBuilder
 from ropectl.data.token_store import TokenStore
 from ropectl.errors import ConfigError
 from ropectl.names import unknown_choice
+from ropectl.tasks.kinds.passkey import Passkey
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.train.data.packing import PACKINGS, BlockPlan, Piece
 from ropectl.train.data.positions import POLICIES
 
@@ -102,9 +103,9 @@ class TrainingData:
         self._seq_len, self._packing = seq_len, packing
         self._policy, self._target_length, self._chunks = POLICIES[positions], target_length or seq_len, pose_chunks
         self._seed = seed
-        self._prompts = PasskeyPromptBuilder(tokenizer, bos_token_id, seed, namespace=TRAINING_NAMESPACE)
+        self._prompts, self._task = PromptBuilder(tokenizer, bos_token_id, seed, for_training=True), Passkey()
         if self._counts[PASSKEY]:
-            self._prompts.build(seq_len, 0.5, 0)  # refuses a length that is too short, before anything loads
+            _check_passkeys(self._task, self._prompts, seq_len)
 
     @property
     def num_blocks(self) -> int:
@@ -162,7 +163,7 @@ class TrainingData:
         return TrainingSample(input_ids, self._targets(input_ids), None, SHORT)
 
     def _passkey(self, index: int, rng: random.Random) -> TrainingSample:
-        input_ids = self._prompts.build(self._seq_len, rng.random(), index).input_ids
+        input_ids = self._task.build(self._prompts, self._seq_len, rng.random(), index).input_ids
         position_ids = self._positions(rng, len(input_ids))
         return TrainingSample(input_ids, self._targets(input_ids), position_ids, PASSKEY, self._policy.skips)
 
@@ -228,6 +229,16 @@ def _check_short(fraction: float, length: int | None) -> int:
     if fraction > 0 and (length is None or length < 2):
         raise ConfigError(f"short-length = {length} is not possible: short samples need 2 tokens or more.")
     return length or 0
+
+
+def _check_passkeys(task: Passkey, prompts: PromptBuilder, seq_len: int) -> None:
+    """Refuses answers without tokens to train on, and sequences that are too short for a prompt."""
+    if task.shape(prompts).budget:
+        raise ConfigError(
+            "This tokenizer merges the end of the question with the key: no exact answer tokens exist.",
+            "Leave out --passkey-fraction.",
+        )
+    task.check_length(prompts, seq_len)
 
 
 def _kind_counts(short_fraction: float, passkey_fraction: float) -> dict[str, int]:

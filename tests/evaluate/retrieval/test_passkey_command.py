@@ -12,14 +12,11 @@ import pytest
 
 import ropectl as package
 from ropectl.builtin import TINY_MODEL_DIR
-from ropectl.evaluate import passkey
 from ropectl.evaluate.config import PasskeyConfig
-from ropectl.evaluate.passkey_api import verdict
-from ropectl.evaluate.setup import Setup
-from ropectl.evaluate.walk import TrialScore
+from ropectl.evaluate.retrieval.passkey_evaluation import verdict
 from ropectl.records import PasskeyLength
 from ropectl.reporter import Reporter
-from tests.data.test_passkey import TEMPLATE, merging_tokenizer
+from tests.tasks.builders import TEMPLATE, merging_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -82,19 +79,6 @@ def test_distractors_are_asked_for_by_label(ropectl: Run) -> None:
     assert record["prompt_example"].endswith("What is the pass key A? The pass key A is")
     _, out, _ = ropectl("eval-passkey", "--length", "256", "--trials", "2", "--distractors", "1", "--depths", "3")
     assert "Passkeys, of 2 a depth" in out and all(depth in out for depth in ("0%", "50%", "100%"))
-
-
-def test_a_distractor_is_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ropectl.data.passkey import PasskeyPromptBuilder
-
-    setup = Setup.of(PasskeyConfig())
-    builder = PasskeyPromptBuilder(setup.tokenizer, 0, num_distractors=2, generated=True)
-    said = [builder.build(300, 0.5, trial) for trial in range(4)]
-    keys = [prompt.key if trial % 2 else prompt.distractor_keys[0] for trial, prompt in enumerate(said)]
-    texts = [tuple(setup.tokenizer.encode(f" {key}", add_special_tokens=False)) for key in keys]
-    monkeypatch.setattr(passkey, "walk", lambda *_, **__: [TrialScore(False, None, text) for text in texts])
-    (measured,) = passkey.measure_passkey(setup.model, setup.method("none"), setup.geometry, builder, [300], [0.5], 4)
-    assert measured.correct == 2
 
 
 def test_position_grid(ropectl: Run) -> None:

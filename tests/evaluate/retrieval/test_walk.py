@@ -9,12 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ropectl.data.trials import Trial
 from ropectl.errors import MeasurementError
-from ropectl.evaluate import walk as walk_module
 from ropectl.evaluate.forward import Forward
-from ropectl.evaluate.prefix_tree import count_nodes
-from ropectl.evaluate.walk import walk
+from ropectl.evaluate.retrieval import walk as walk_module
+from ropectl.evaluate.retrieval.prefix_tree import count_nodes
+from ropectl.evaluate.retrieval.walk import walk
+from ropectl.tasks.trial import Trial
 from tests.conftest import make_model
 from tests.evaluate.naive import answer, continuation, counted
 from tests.hf.tiny_families import VOCABULARY, tiny_model

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropectl.data.trials import Trial
-from ropectl.evaluate.prefix_tree import Node, build_tree, count_nodes
+from ropectl.evaluate.retrieval.prefix_tree import Node, build_tree, count_nodes
+from ropectl.tasks.trial import Trial
 
 TOKENS = st.lists(st.integers(0, 2), min_size=2, max_size=12)
 

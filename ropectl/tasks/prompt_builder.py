@@ -1,50 +1,67 @@
-"""What tasks build prompts with: one tokenizer, one seed, one text, one frame."""
+"""What tasks build prompts with: one tokenizer, one seed, one text, one chat template."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, TypeVar
 
-from ropectl.data.chat import ChatFrame
-from ropectl.data.passkey_wording import FILLER
 from ropectl.data.tokens import encode_fragment
 from ropectl.errors import ConfigError
-from ropectl.tasks.haystack import START_RANGE, TextStream
+from ropectl.tasks.chat import ChatTurn
+from ropectl.tasks.text_stream import START_RANGE, TextStream
+from ropectl.tasks.words import FILLER
 
 Value = TypeVar("Value")
-
-_NAMESPACE = "ropectl-tasks"
 
 #: Draws that decide which size is typical, and draws after which no more of that size are expected.
 SAMPLE, MAX_DRAWS = 48, 20_000
 
 
-class PromptKit:
-    """Builds the pieces of prompts in token space; no piece is ever decoded and encoded again.
+class PromptBuilder:
+    """Builds the parts of prompts in token space; no part is ever decoded and encoded again.
 
     Args:
         tokenizer: A Hugging Face tokenizer.
-        bos_token_id: Put first in every prompt; None for none.
-        text: The user's text as tokens.
+        bos_token_id: Put first in every prompt; None for none. A chat template decides about that itself.
         seed: Decides everything that is drawn, together with task, place and trial.
+        text: The user's text as tokens; None where no task hides anything in it.
         chat: What a chat template puts around a task's text; None for plain text.
+        for_training: Draw other prompts than those that are measured, whatever the seeds.
     """
 
     def __init__(
-        self, tokenizer: Any, bos_token_id: int | None, text: TextStream, seed: int = 0, chat: ChatFrame | None = None
+        self,
+        tokenizer: Any,
+        bos_token_id: int | None = None,
+        seed: int = 0,
+        text: TextStream | None = None,
+        chat: ChatTurn | None = None,
+        for_training: bool = False,
     ) -> None:
         self.tokenizer = tokenizer
         self.bos_token_id = bos_token_id
         self.seed = seed
         self.chat = chat
         self._text = text
+        self._suffix = "-training" if for_training else ""
         self._memory: dict[Any, Any] = {}
 
-    def rng(self, *parts: object) -> random.Random:
-        """Returns a generator that depends on the seed and the parts alone: task, place, trial."""
-        return random.Random(":".join(map(str, (_NAMESPACE, self.seed, *parts))))
+    @property
+    def prompt_format(self) -> str:
+        """``raw`` for plain text, ``chat`` with the chat template around it."""
+        return "chat" if self.chat else "raw"
+
+    def rng(self, *parts: object, family: str = "ropectl-tasks") -> random.Random:
+        """Returns a generator that depends on the seed and the parts alone: task, place, trial.
+
+        Args:
+            parts: What the draws depend on.
+            family: Names a sequence of prompts; under another name everything that is drawn is different.
+        """
+        return random.Random(":".join(map(str, (family + self._suffix, self.seed, *parts))))
 
     def once(self, key: Any, make: Callable[[], Value]) -> Value:
         """Returns what ``make`` made the first time it was asked for under this key."""
@@ -57,8 +74,13 @@ class PromptKit:
         """Returns the tokens of a text as it stands inside a longer one."""
         return encode_fragment(self.tokenizer, text)
 
+    def text(self, tokens: list[int]) -> str:
+        """Returns the text of some tokens, special ones written out."""
+        text: str = self.tokenizer.decode(tokens, clean_up_tokenization_spaces=False)
+        return text
+
     def head(self, instruction: str) -> list[int]:
-        """Returns the tokens of everything before the body, the first token decided: by a chat template, or by ``bos``."""
+        """Returns the tokens of everything before the body; the first one is decided by a chat template, or by ``bos``."""
 
         def make() -> list[int]:
             if self.chat is None:
@@ -93,17 +115,23 @@ class PromptKit:
             parts: Task and trial; they decide where the haystack begins.
         """
         rng = self.rng(*parts, "haystack")
-        if kind == "text":
-            return self._text.window(rng.randrange(START_RANGE), count)
-        start = rng.randrange(len(FILLER))
+        if kind == "filler":
+            return self.filler(rng, count)
+        assert self._text is not None, "a task that hides something in the user's text is given one"
+        return self._text.window(rng.randrange(START_RANGE), count)
+
+    def filler(self, rng: random.Random, count: int) -> list[int]:
+        """Returns the five published sentences in their order, over and over, from a random one on: ``count`` tokens."""
+        sentence = rng.randrange(len(FILLER))
         first, following = self.once("filler", self._filler_sentences)
-        tokens = list(first[start])
+        tokens = list(first[sentence])
         while len(tokens) < count:
-            start = (start + 1) % len(FILLER)
-            tokens += following[start]
-        return tokens[:count]
+            sentence = (sentence + 1) % len(FILLER)
+            tokens += following[sentence]
+        return list(islice(tokens, count))
 
     def _filler_sentences(self) -> tuple[list[list[int]], list[list[int]]]:
+        """Returns each sentence as the first of a line, and as one that follows another."""
         return [self.fragment(s) for s in FILLER], [self.fragment(f" {s}") for s in FILLER]
 
     def draw_typical(self, rng: random.Random, draw: Callable[[random.Random], str]) -> str:
@@ -114,29 +142,41 @@ class PromptKit:
         Args:
             rng: The trial's.
             draw: Returns a word; a function with a name of its own.
-        """
 
-        def size(word: str) -> int:
-            return len(self.fragment(f" {word}"))
+        Raises:
+            ConfigError: If the tokenizer makes hardly any words of that size.
+        """
+        return self.draw_different(rng, draw, 1)[0]
+
+    def draw_different(self, rng: random.Random, draw: Callable[[random.Random], str], count: int) -> list[str]:
+        """Draws ``count`` different words, each of the typical size of :meth:`draw_typical`.
+
+        Raises:
+            ConfigError: If the tokenizer makes too few words of that size.
+        """
 
         def typical() -> int:
             sample = random.Random("ropectl-typical")
-            return Counter(size(draw(sample)) for _ in range(SAMPLE)).most_common(1)[0][0]
+            return Counter(self._size(draw(sample)) for _ in range(SAMPLE)).most_common(1)[0][0]
 
         wanted = self.once(("typical", draw), typical)
-        for _ in range(MAX_DRAWS):
-            word = draw(rng)
-            if size(word) == wanted:
-                return word
-        raise ConfigError(f"This tokenizer makes no words of {wanted} tokens out of those that a task draws.")
-
-    def draw_different(self, rng: random.Random, draw: Callable[[random.Random], str], count: int) -> list[str]:
-        """Draws so many different typical words."""
         words: list[str] = []
-        for _ in range(MAX_DRAWS):
-            if len(words) == count:
-                return words
-            word = self.draw_typical(rng, draw)
-            if word not in words:
-                words.append(word)
-        raise ConfigError(f"This tokenizer has fewer than {count} words of one length for a task.")
+        for _ in range(count):
+            words.append(draw_until(rng, draw, lambda word: word not in words and self._size(word) == wanted))
+        return words
+
+    def _size(self, word: str) -> int:
+        return len(self.fragment(f" {word}"))
+
+
+def draw_until(rng: random.Random, draw: Callable[[random.Random], str], fits: Callable[[str], bool]) -> str:
+    """Draws words until one fits.
+
+    Raises:
+        ConfigError: If none of very many does.
+    """
+    for _ in range(MAX_DRAWS):
+        word = draw(rng)
+        if fits(word):
+            return word
+    raise ConfigError("This tokenizer makes too few different words of one length for a task.")

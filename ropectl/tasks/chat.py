@@ -1,4 +1,4 @@
-"""What a chat template puts around the user's words, taken from the template itself."""
+"""Reads off a chat template what it puts around the user's words."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _HINT = "Leave out --chat: the prompt is then plain text that ends in the beginn
 
 
 @dataclass(frozen=True)
-class ChatFrame:
-    """A conversation of one user turn.
+class ChatTurn:
+    """A conversation of one user turn, without the words of that turn.
 
     Attributes:
         before: Text before the user's words, special tokens written out.
@@ -29,7 +29,7 @@ class ChatFrame:
     after: str
 
 
-def chat_frame(tokenizer: Any) -> ChatFrame:
+def chat_turn(tokenizer: Any) -> ChatTurn:
     """Returns what the tokenizer's chat template puts around a single user turn.
 
     Templates that can begin with a thinking part are asked to leave it out: an answer is asked for at once.
@@ -48,11 +48,11 @@ def chat_frame(tokenizer: Any) -> ChatFrame:
     before, marker, after = text.partition(_MARKER)
     if not marker or _MARKER in after:
         raise ConfigError("chat = true is not possible: the chat template does not show the user's words once.", _HINT)
-    return ChatFrame(before, after)
+    return ChatTurn(before, after)
 
 
 def check_bos(policy: str) -> None:
-    """Checks that nothing is asked of the first token, about which a chat template decides.
+    """Refuses a wish about the first token, about which a chat template decides.
 
     Args:
         policy: Of the beginning-of-sequence token.

@@ -10,22 +10,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ropectl.data.chat import chat_frame, check_bos
 from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError
-from ropectl.evaluate.request import header, manifest, method_and_lengths
+from ropectl.evaluate.request import manifest, method_and_lengths
+from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, count_tokens, depth_grid
+from ropectl.evaluate.retrieval.task_scores import average, nothing_to_gain, task_result
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import DEFAULT_TEXT
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.evaluate.verdicts import uses_length
 from ropectl.lengths import format_length
-from ropectl.records import to_json
+from ropectl.records import EvaluationRecord, PlannedTask, TasksManifest, TasksReach, TasksRecord, to_json
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod
-from ropectl.tasks.haystack import START_RANGE, TextStream
-from ropectl.tasks.kit import PromptKit
+from ropectl.tasks.chat import chat_turn, check_bos
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.registry import parse_task, parse_tasks
 from ropectl.tasks.task import RetrievalTask
+from ropectl.tasks.text_stream import START_RANGE, TextStream
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class _Request:
     tasks: list[RetrievalTask]
     method: ScalingMethod
     lengths: list[int]
-    kit: PromptKit
+    builder: PromptBuilder
     stream: TextStream
     notes: list[str]
 
@@ -54,10 +56,10 @@ class _Request:
         method, lengths, notes = method_and_lengths(setup, config.method, config.lengths)
         tokenizer = setup.tokenizer
         stream = TextStream(config.text, open_source(config.text), tokenizer, setup.vocabulary)
-        chat = chat_frame(tokenizer) if config.chat else None
-        kit = PromptKit(tokenizer, setup.bos_token_id, stream, config.seed, chat)
+        chat = chat_turn(tokenizer) if config.chat else None
+        builder = PromptBuilder(tokenizer, setup.bos_token_id, config.seed, stream, chat)
         if not config.lengths:
-            shortest = max(task.min_length(kit) for task in tasks)
+            shortest = max(task.min_length(builder) for task in tasks)
             dropped = [str(length) for length in lengths if length < shortest]
             if dropped and len(dropped) < len(lengths):
                 lengths = [length for length in lengths if length >= shortest]
@@ -65,12 +67,25 @@ class _Request:
                     f"Too short for the prompts of these tasks ({shortest} tokens) and left out: {', '.join(dropped)}."
                 )
         for task in tasks:
-            task.check_length(kit, lengths[0])
-        return cls(config, setup, tasks, method, lengths, kit, stream, notes)
+            task.check_length(builder, lengths[0], ", or other tasks: --task NAME")
+        return cls(config, setup, tasks, method, lengths, builder, stream, notes)
 
-    def frame_record(self) -> dict[str, Any]:
-        """What stands around the text, and what it was made from."""
-        if self.kit.chat is None:
+    def prompts(self) -> list[list[Prompt]]:
+        """Builds the prompts of each task, so that what is wrong with one is found before weights load."""
+        depths, trials = self.config.depth_values(), self.config.trials
+        return [
+            build_prompts(
+                task,
+                self.builder,
+                depth_grid(task, self.builder, self.lengths, depths),
+                trials if task.has_depths else trials * len(depths),
+            )
+            for task in self.tasks
+        ]
+
+    def chat_record(self) -> dict[str, Any]:
+        """Returns what stands around the text, and what it was made from."""
+        if self.builder.chat is None:
             return {"prompt_format": "raw"}
         template = str(self.setup.tokenizer.chat_template)
         return {"prompt_format": "chat", "chat_template_sha256": hashlib.sha256(template.encode()).hexdigest()}
@@ -83,41 +98,47 @@ def evaluate_tasks(config: TasksConfig | None = None, reporter: Reporter | None 
         config: What to measure; by default every task on ``builtin:tiny`` as it is.
         reporter: Told about progress and notes.
 
+    Returns:
+        A :class:`~ropectl.records.TasksRecord` as plain JSON values.
+
     Raises:
         RopectlError: If the request cannot work; found before weights load.
     """
     config, reporter = config or TasksConfig(), reporter or Reporter()
     request = _Request.of(config, config.tasks)
-    plan = _plan(request)
+    prompts = request.prompts()
+    plan = _plan(request, prompts)
     for note in request.notes:
         reporter.note(note)
-    from ropectl.evaluate.tasks import asked_trials, average, measure_task
+    from ropectl.evaluate.retrieval.measure import answer_prompts
 
-    setup, method, kit = request.setup, request.method, request.kit
+    setup, method, tokenizer = request.setup, request.method, request.setup.tokenizer
     model = setup.model
-    reporter.start("measuring", sum(entry["distinct_tokens"] + entry["most_generated"] for entry in plan))
+    reporter.start("measuring", sum(task.distinct_tokens + task.most_generated for task in plan))
     results = []
-    for task in request.tasks:
+    for task, own in zip(request.tasks, prompts, strict=True):
         reporter.cell(method.label, str(task))
-        asked = asked_trials(task, kit, request.lengths, config.depth_values(), config.trials)
-        measured = measure_task(
-            model, method, setup.geometry, task, kit, asked,
-            used_score=config.used_score, layers=setup.source.rope.layer_type,
-            capacity=setup.source.rope.capacity(method), prefill_chunk=config.prefill_chunk, progress=reporter.advance,
+        answered = answer_prompts(
+            model, method, setup.geometry, own, layers=setup.source.rope.layer_type,
+            prefill_chunk=config.prefill_chunk, stop=nothing_to_gain(tokenizer), progress=reporter.advance,
         )  # fmt: skip
-        results.append(measured)
+        capacity = setup.source.rope.capacity(method)
+        results.append(task_result(task, tokenizer, answered, setup.trained_length, config.used_score, capacity))
     averages = average(results)
     entries = [(entry.length, entry.score, entry.trials) for entry in averages]
     uses = uses_length(entries, config.used_score, setup.trained_length)
-    return {
-        **header(setup, method),
-        "text": config.text,
-        **request.frame_record(),
-        "tasks": [to_json(result) for result in results],
-        "average": [to_json(entry) for entry in averages],
-        "reach": {"uses": uses, "used_score": config.used_score},
-        "manifest": {**manifest(setup), "plan": plan},
-    }
+    record = TasksRecord(
+        **request.chat_record(),
+        model=config.model,
+        method=str(method),
+        geometry=setup.geometry,
+        text=config.text,
+        tasks=results,
+        average=averages,
+        reach=TasksReach(uses, config.used_score),
+        manifest=TasksManifest(**manifest(setup), plan=plan),
+    )
+    return to_json(record)
 
 
 def plan_tasks(config: TasksConfig) -> dict[str, Any]:
@@ -127,12 +148,13 @@ def plan_tasks(config: TasksConfig) -> dict[str, Any]:
         RopectlError: If the request cannot work.
     """
     request = _Request.of(config, config.tasks)
+    begins_as = EvaluationRecord(model=config.model, method=str(request.method), geometry=request.setup.geometry)
     return {
-        **header(request.setup, request.method),
+        **to_json(begins_as),
         "text": config.text,
-        **request.frame_record(),
+        **request.chat_record(),
         "lengths": request.lengths,
-        "plan": _plan(request),
+        "plan": [to_json(task) for task in _plan(request, request.prompts())],
         "notes": request.notes,
     }
 
@@ -151,11 +173,11 @@ def example_prompt(config: TasksConfig, spec: str) -> dict[str, Any]:
     request = _Request.of(config, [spec])
     depths = config.depth_values()
     depth = depths[len(depths) // 2] if task.has_depths else None
-    trial = task.build(request.kit, request.lengths[0], depth, 0)
+    trial = task.build(request.builder, request.lengths[0], depth, 0)
     decode = request.setup.tokenizer.decode
     return {
         "task": str(task),
-        **request.frame_record(),
+        **request.chat_record(),
         "length": request.lengths[0],
         "depth": depth,
         "prompt_tokens": trial.answer_start,
@@ -166,29 +188,22 @@ def example_prompt(config: TasksConfig, spec: str) -> dict[str, Any]:
     }
 
 
-def _plan(request: _Request) -> list[dict[str, Any]]:
-    """Builds every prompt once, so that what is wrong with one is found before weights load, and counts."""
-    from ropectl.evaluate.prefix_tree import count_nodes
-    from ropectl.evaluate.tasks import asked_trials, build_trials
-
-    config, kit = request.config, request.kit
-    plan = []
-    for task in request.tasks:
-        asked = asked_trials(task, kit, request.lengths, config.depth_values(), config.trials)
-        trials = build_trials(task, kit, asked)
-        groups = request.lengths if request.method.depends_on_seq_len else [None]
-        walks = [[trial for trial in trials if length in (None, trial.seq_len)] for length in groups]
-        plan.append(
-            {
-                "task": str(task),
-                "prompts": len(trials),
-                "tokens": sum(len(trial.input_ids) for trial in trials),
-                "distinct_tokens": sum(map(count_nodes, walks)),
-                "most_generated": sum(trial.max_new_tokens for trial in trials),
-            }
+def _plan(request: _Request, prompts: Sequence[Sequence[Prompt]]) -> list[PlannedTask]:
+    """Returns what each task takes; adds to the notes where the text is too short for its prompts."""
+    plan = [
+        PlannedTask(
+            task=str(task),
+            prompts=len(own),
+            tokens=sum(len(prompt.trial.input_ids) for prompt in own),
+            distinct_tokens=count_tokens(request.method, own),
+            most_generated=sum(prompt.trial.max_new_tokens for prompt in own),
         )
-    total = request.stream.repeats_within(START_RANGE + max(request.lengths))
-    if total is not None and total < max(request.lengths):
-        length = format_length(max(request.lengths))
-        request.notes.append(f"{config.text} has only {total} tokens: prompts of {length} repeat it.")
+        for task, own in zip(request.tasks, prompts, strict=True)
+    ]
+    longest = max(request.lengths)
+    total = request.stream.repeats_within(START_RANGE + longest)
+    if total is not None and total < longest:
+        request.notes.append(
+            f"{request.config.text} has only {total} tokens: prompts of {format_length(longest)} repeat it."
+        )
     return plan

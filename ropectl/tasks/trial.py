@@ -1,4 +1,4 @@
-"""A retrieval trial: a prompt in tokens, and what counts as its answer. Whoever scores it knows no more of the task."""
+"""A retrieval trial: a prompt in tokens, and what counts as its answer. Scoring needs to know no more of the task."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ import pytest
 
 from ropectl.data.documents import Document
 from ropectl.errors import DataError
-from ropectl.tasks.haystack import PIECE, TextStream
-from tests.tasks.kits import story
+from ropectl.tasks.text_stream import PIECE, TextStream
+from tests.tasks.builders import story
 
 
 def stream(tokenizer: Any, *documents: Document, vocabulary: int | None = None) -> TextStream:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from ropectl.data.trials import Trial
+from ropectl.tasks.trial import Trial
 
 #: Tokens that are compared first.
 _FIRST_STEP = 64

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ropectl.data.trials import Trial
 from ropectl.errors import MeasurementError
-from ropectl.evaluate.prefix_tree import Target
+from ropectl.evaluate.retrieval.prefix_tree import Target
+from ropectl.tasks.trial import Trial
 
 #: Told a trial and the tokens generated so far; True ends its text there.
 Stop = Callable[[Trial, Sequence[int]], bool]
@@ -37,7 +37,7 @@ class TrialScore:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Answers:
     """Keeps scores and texts.
 
     Attributes:

@@ -11,27 +11,25 @@ import torch
 from transformers import LlamaForCausalLM
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
+from ropectl.evaluate.retrieval.measure import answer_prompts
+from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, depth_grid
+from ropectl.evaluate.retrieval.scores import score_interval
+from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks, plan_tasks
+from ropectl.evaluate.retrieval.task_scores import average, nothing_to_gain, task_result
 from ropectl.evaluate.statistics import wilson_interval
-from ropectl.evaluate.tasks import (
-    Asked,
-    asked_trials,
-    average,
-    build_trials,
-    measure_task,
-    score_interval,
-)
-from ropectl.evaluate.tasks_api import evaluate_tasks, plan_tasks
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import TaskLength, TaskResult
 from ropectl.reporter import Reporter
 from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method
-from ropectl.tasks.kit import PromptKit
+from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.registry import all_tasks, parse_task
 from ropectl.tasks.scoring import contained_share
+from ropectl.tasks.task import RetrievalTask
 from tests.conftest import tiny_config
-from tests.tasks.kits import make_kit
+from tests.tasks.builders import make_builder
 
 NAMES = list(all_tasks())
 NONE = parse_method("none")
@@ -59,15 +57,36 @@ class Oracle(LlamaForCausalLM):
 
 
 @pytest.fixture(scope="module")
-def kit(tokenizer: Any) -> PromptKit:
-    return make_kit(tokenizer)
+def builder(tokenizer: Any) -> PromptBuilder:
+    return make_builder(tokenizer)
 
 
-def oracle(kit: PromptKit, asked: Sequence[Asked], spec: str, shift: int = 0) -> Oracle:
+def grid(
+    builder: PromptBuilder, task: RetrievalTask, lengths: list[int], depths: list[float], trials: int
+) -> list[Prompt]:
+    return build_prompts(task, builder, depth_grid(task, builder, lengths, depths), trials)
+
+
+def measure_task(
+    model: Any,
+    method: ScalingMethod,
+    geometry: RopeGeometry,
+    task: RetrievalTask,
+    builder: PromptBuilder,
+    prompts: Sequence[Prompt],
+    capacity: int | None = None,
+) -> TaskResult:
+    """From prompts to the record."""
+    answered = answer_prompts(model, method, geometry, prompts, stop=nothing_to_gain(builder.tokenizer))
+    trained = geometry.original_max_position_embeddings
+    return task_result(task, builder.tokenizer, answered, trained, capacity=capacity)
+
+
+def oracle(builder: PromptBuilder, prompts: Sequence[Prompt], shift: int = 0) -> Oracle:
     """A model that gives the answer of each trial, or that of another one."""
-    trials = build_trials(parse_task(spec), kit, asked)
+    trials = [prompt.trial for prompt in prompts]
     model = Oracle(tiny_config()).eval()
-    spoken = [trial.answer_ids or kit.fragment(f" {', '.join(trial.references)}.") for trial in trials]
+    spoken = [trial.answer_ids or builder.fragment(f" {', '.join(trial.references)}.") for trial in trials]
     model.answers = {
         tuple(trial.input_ids[: trial.answer_start]): spoken[(index + shift) % len(spoken)]
         for index, trial in enumerate(trials)
@@ -78,12 +97,12 @@ def oracle(kit: PromptKit, asked: Sequence[Asked], spec: str, shift: int = 0) ->
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("shift", "expected"), [(0, 1.0), (1, 0.0)])
 def test_who_knows_the_answers_scores_one_and_who_gives_others_zero(
-    kit: PromptKit, geometry: RopeGeometry, name: str, shift: int, expected: float
+    builder: PromptBuilder, geometry: RopeGeometry, name: str, shift: int, expected: float
 ) -> None:
     """Right is only the asked trial's own answer."""
     task = parse_task(name)
-    asked = asked_trials(task, kit, [task.min_length(kit) + 60], [0.5], 3)
-    result = measure_task(oracle(kit, asked, name, shift), NONE, geometry, task, kit, asked)
+    prompts = grid(builder, task, [task.min_length(builder) + 60], [0.5], 3)
+    result = measure_task(oracle(builder, prompts, shift), NONE, geometry, task, builder, prompts)
     entry = result.lengths[0]
     assert entry.trials == len(entry.scores) == 3 and result.metric == task.metric
     by_luck = 0.2 if name == "common-words" else 0.0  # two lists of ten plain words may share one
@@ -92,41 +111,42 @@ def test_who_knows_the_answers_scores_one_and_who_gives_others_zero(
         assert entry.given.score == entry.scores[0]
 
 
-def test_half_an_answer_scores_half(kit: PromptKit, geometry: RopeGeometry) -> None:
+def test_half_an_answer_scores_half(builder: PromptBuilder, geometry: RopeGeometry) -> None:
     task = parse_task("multi-value")
-    asked = asked_trials(task, kit, [400], [0.5], 4)
-    model = oracle(kit, asked, "multi-value")
-    for (_, answer), trial in zip(model.answers.items(), build_trials(task, kit, asked), strict=True):
-        answer[:] = kit.fragment(f" {trial.references[2]} or {trial.references[0]}, I think.")
-    entry = measure_task(model, NONE, geometry, task, kit, asked).lengths[0]
+    prompts = grid(builder, task, [400], [0.5], 4)
+    model = oracle(builder, prompts)
+    for answer, prompt in zip(model.answers.values(), prompts, strict=True):
+        found = prompt.trial.references
+        answer[:] = builder.fragment(f" {found[2]} or {found[0]}, I think.")
+    entry = measure_task(model, NONE, geometry, task, builder, prompts).lengths[0]
     assert entry.score == 0.5 and entry.answer_logprob is None
     assert entry.given is not None and "I think" in entry.given.text and 0 <= entry.ci_low < 0.5 < entry.ci_high <= 1
 
 
 @pytest.mark.parametrize("spec", ["needle", "multi-value", "passkey"])
 def test_equals_one_generate_per_trial(
-    model: LlamaForCausalLM, geometry: RopeGeometry, kit: PromptKit, spec: str
+    model: LlamaForCausalLM, geometry: RopeGeometry, builder: PromptBuilder, spec: str
 ) -> None:
     """A walk over all lengths and depths answers as transformers' own ``generate`` does, trial by trial."""
     task, method = parse_task(spec), parse_method("yarn:factor=4")
-    asked = asked_trials(task, kit, [340, 400], [0.0, 1.0], 2)
-    measured = measure_task(model, method, geometry, task, kit, asked)
+    prompts = grid(builder, task, [340, 400], [0.0, 1.0], 2)
+    measured = measure_task(model, method, geometry, task, builder, prompts)
     scores = [score for entry in measured.lengths for score in entry.scores]
     first_texts = []
     with apply_rope(model, method, geometry=geometry, seq_len=400):
-        for one, score in zip(asked, scores, strict=True):
-            trial = task.build(kit, *one)
+        for index, (prompt, score) in enumerate(zip(prompts, scores, strict=True)):
+            trial = prompt.trial
             start = torch.tensor([trial.input_ids[: trial.answer_start]])
             count = len(trial.answer_ids) or trial.max_new_tokens
             generated = model.generate(
                 start, attention_mask=torch.ones_like(start), max_new_tokens=count, do_sample=False, pad_token_id=0
             )[0, trial.answer_start :].tolist()
-            text = kit.tokenizer.decode(generated, skip_special_tokens=True)
+            text = builder.tokenizer.decode(generated, skip_special_tokens=True)
             if trial.answer_ids:
                 assert score == float(generated == trial.answer_ids)
             else:
                 assert score == contained_share(text, trial.references)
-            if one.number == 0 and one.depth in (None, 0.0):
+            if index in (0, len(prompts) // 2):  # the first of each length
                 first_texts.append(text)
     if task.metric == "contained":
         given = [entry.given.text for entry in measured.lengths if entry.given]
@@ -136,14 +156,14 @@ def test_equals_one_generate_per_trial(
 @pytest.mark.parametrize("spec", ["needle", "multi-query"])
 @pytest.mark.parametrize("method", ["dynamic-ntk", "pi:factor=4"])
 def test_lengths_measured_together_are_those_measured_alone(
-    model: LlamaForCausalLM, geometry: RopeGeometry, kit: PromptKit, spec: str, method: str
+    model: LlamaForCausalLM, geometry: RopeGeometry, builder: PromptBuilder, spec: str, method: str
 ) -> None:
     """D4 of the design: a method that follows the length is frozen at each, whatever else is measured."""
     task = parse_task(spec)
 
     def measure(lengths: list[int]) -> TaskResult:
-        asked = asked_trials(task, kit, lengths, [0.0, 0.6], 2)
-        return measure_task(model, parse_method(method), geometry, task, kit, asked, capacity=420)
+        prompts = grid(builder, task, lengths, [0.0, 0.6], 2)
+        return measure_task(model, parse_method(method), geometry, task, builder, prompts, capacity=420)
 
     together = measure([380, 440])
     for entry, alone in zip(together.lengths, [measure([380]), measure([440])], strict=True):
@@ -157,18 +177,16 @@ def test_lengths_measured_together_are_those_measured_alone(
     assert [entry.beyond_capacity for entry in together.lengths] == [False, True]
 
 
-def test_tasks_without_depths_take_as_many_prompts_a_length(kit: PromptKit) -> None:
-    depths = [0.0, 0.25, 0.5, 0.75, 1.0]
-    for name in NAMES:
-        asked = asked_trials(parse_task(name), kit, [2000, 4000], depths, 5)
-        assert len(asked) == 50 and len(set(asked)) == 50
-
-
-def test_no_trial_counts_twice(kit: PromptKit) -> None:
+def test_no_trial_counts_twice(builder: PromptBuilder) -> None:
     """In a short prompt several depths are one position."""
     task = parse_task("needle")
-    length = task.min_length(kit)
-    assert asked_trials(task, kit, [length], [0.0, 0.5, 1.0], 2) == [Asked(length, 0.0, 0), Asked(length, 0.0, 1)]
+    length = task.min_length(builder)
+    assert depth_grid(task, builder, [length], [0.0, 0.5, 1.0]) == [(length, 0.0)]
+
+
+def test_tasks_without_depths_take_as_many_prompts_a_length() -> None:
+    plan = plan_tasks(TasksConfig(tasks=("multi-value", "needle"), lengths=(512, 600), depths=3, trials=2))["plan"]
+    assert [task["prompts"] for task in plan] == [12, 12]
 
 
 @pytest.mark.parametrize("scores", [[0.0] * 25, [1.0] * 25, [1.0] * 7 + [0.0] * 18])

@@ -19,14 +19,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ropectl.data.trials import Trial
-from ropectl.evaluate.alone import run_one_by_one
 from ropectl.evaluate.forward import Forward
-from ropectl.evaluate.ledger import Ledger, Stop, TrialScore
-from ropectl.evaluate.prefix_tree import Node, build_tree
+from ropectl.evaluate.retrieval.answers import Answers, Stop, TrialScore
+from ropectl.evaluate.retrieval.prefix_tree import Node, build_tree
+from ropectl.evaluate.retrieval.whole_prompts import run_one_by_one
 from ropectl.hf.model.cache import branch, can_crop, crop
 from ropectl.hf.model.roomy_cache import make_room
 from ropectl.reporter import Progress, no_progress
+from ropectl.tasks.trial import Trial
 
 __all__ = ["MAX_BATCH_TOKENS", "Stop", "TrialScore", "walk"]
 
@@ -53,7 +53,7 @@ def walk(
 ) -> list[TrialScore]:
     """Returns how each trial went, in the order of ``trials``; the numbers are those of each prompt alone.
 
-    The tokens computed are :func:`ropectl.evaluate.prefix_tree.count_nodes` of the trials, and what is generated.
+    The tokens computed are :func:`ropectl.evaluate.retrieval.prefix_tree.count_nodes` of the trials, and what is generated.
     Models that cannot be run piece by piece are found out and given each prompt whole.
 
     Args:
@@ -70,12 +70,12 @@ def walk(
         MeasurementError: If the model's logits are not finite.
     """
     forward = Forward.of(model, prefill_chunk)
-    ledger = Ledger(trials, generate, forward.end_tokens, stop)
+    answers = Answers(trials, generate, forward.end_tokens, stop)
     if forward.shares:
-        _Walk(forward, ledger, max_batch_tokens, progress).walk()
+        _TreeWalk(forward, answers, max_batch_tokens, progress).walk()
     else:
-        run_one_by_one(forward, ledger, progress)
-    return ledger.scores()
+        run_one_by_one(forward, answers, progress)
+    return answers.scores()
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,14 @@ class _Row:
 
 
 @dataclass(frozen=True)
-class _Walk:
+class _TreeWalk:
     forward: Forward
-    ledger: Ledger
+    answers: Answers
     max_batch_tokens: int
     progress: Progress
 
     def walk(self) -> None:
-        roots = [_Row(0, node) for node in build_tree(self.ledger.trials, self.ledger.generate)]
+        roots = [_Row(0, node) for node in build_tree(self.answers.trials, self.answers.generate)]
         for group in self._groups(roots, 0):
             self._descend(group, None, 0)
 
@@ -126,7 +126,7 @@ class _Walk:
         """Tokens that a row may take at once behind ``depth`` others."""
         chunk = self.forward.prefill_chunk
         if depth == 0:
-            return chunk or max(len(trial.input_ids) for trial in self.ledger.trials)
+            return chunk or max(len(trial.input_ids) for trial in self.answers.trials)
         return max(1, min(chunk or PIECE, MAX_MASK // (depth + PIECE)))
 
     def _groups(self, rows: Sequence[_Row], depth: int) -> list[list[_Row]]:
@@ -166,7 +166,7 @@ class _Walk:
             size = self.forward.logits_at_once
             for start in range(0, len(wanted), size):
                 logits = self.forward.logits(chosen[start : start + size])
-                self.ledger.score([target for _, target in wanted[start : start + size]], logits)
+                self.answers.score([target for _, target in wanted[start : start + size]], logits)
         return states[:, -1], cache
 
     def _generate_behind(
@@ -179,7 +179,7 @@ class _Walk:
         for start in range(0, len(asked), size):
             part = asked[start : start + size]
             sources, trials = [source for source, _ in part], [trial for _, trial in part]
-            longest = max(self.ledger.room(trial) for trial in trials)
+            longest = max(self.answers.room(trial) for trial in trials)
             with _continued(cache, sources, len(rows), depth, longest) as own:
                 self._decode(trials, states[sources], own)
 
@@ -187,9 +187,9 @@ class _Walk:
         """Decodes some trials side by side until the last one ends; those that ended before are no longer listened to."""
         still_open = dict(enumerate(trials))
         while True:
-            tokens = self.ledger.likeliest(self.forward.logits(states))
+            tokens = self.answers.likeliest(self.forward.logits(states))
             for place, trial in list(still_open.items()):
-                if not self.ledger.write(trial, int(tokens[place])):
+                if not self.answers.write(trial, int(tokens[place])):
                     del still_open[place]
             if not still_open:
                 return

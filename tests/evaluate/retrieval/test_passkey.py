@@ -8,22 +8,32 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from ropectl.data.passkey import PasskeyPromptBuilder
-from ropectl.evaluate import passkey
 from ropectl.evaluate.forward import Forward
-from ropectl.evaluate.passkey import measure_passkey, measure_trees
-from ropectl.evaluate.passkey_lengths import by_length
-from ropectl.evaluate.passkey_plan import count_tokens, default_positions, plan_passkey, plan_positions
+from ropectl.evaluate.retrieval import measure
+from ropectl.evaluate.retrieval.answers import TrialScore
+from ropectl.evaluate.retrieval.measure import answer_prompts
+from ropectl.evaluate.retrieval.passkey_cells import by_length, passkey_cells
+from ropectl.evaluate.retrieval.prompts import (
+    build_prompts,
+    computed_together,
+    count_tokens,
+    default_positions,
+    position_grid,
+)
+from ropectl.evaluate.retrieval.walk import walk
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import ModelConfig
-from ropectl.evaluate.walk import TrialScore
 from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
+from ropectl.tasks.kinds.passkey import Passkey
+from ropectl.tasks.prompt_builder import PromptBuilder
 from tests.evaluate.naive import answer, continuation, counted
+from tests.evaluate.retrieval.measuring import measure_passkey, passkey_prompts
 from tests.tolerances import WALK
 
 BUILTIN = RopeGeometry(32, 10_000.0, 512)
+TASK = Passkey()
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -36,13 +46,13 @@ def trained() -> Setup:
 def test_equals_greedy_decoding(trained: Setup, spec: str) -> None:
     """As transformers' own generate under the frozen table, with a cache and without."""
     method, model = parse_method(spec), trained.model
-    builder = PasskeyPromptBuilder(trained.tokenizer, trained.bos_token_id, seed=5)
+    builder = PromptBuilder(trained.tokenizer, trained.bos_token_id, seed=5)
     depths, lengths, trials = [0.0, 0.5], [256, 640], 2
     for measured in measure_passkey(model, method, BUILTIN, builder, lengths, depths, trials):
         for depth, cell in zip(depths, measured.depths, strict=True):
             correct = {True: 0, False: 0} if method.depends_on_seq_len else {True: 0}
             for trial in range(trials):
-                prompt = builder.build(measured.length, depth, trial)
+                prompt = TASK.build(builder, measured.length, depth, trial)
                 start = torch.tensor([prompt.input_ids[: prompt.answer_start]])
                 for use_cache in correct:
                     with apply_rope(model, method, geometry=BUILTIN, seq_len=measured.length):
@@ -61,15 +71,18 @@ def test_every_trial_is_as_alone(
     model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any, spec: str, distractors: int
 ) -> None:
     """What a walk shares, and a cache, change nothing; distractors share no tail."""
-    method, builder = parse_method(spec), PasskeyPromptBuilder(tokenizer, 0, num_distractors=distractors)
+    method, builder = parse_method(spec), PromptBuilder(tokenizer, 0)
     lengths = [256, 512, 700]
-    measured = measure_passkey(model, method, geometry, builder, lengths, DEPTHS, 3, generate=True)
+    measured = measure_passkey(
+        model, method, geometry, builder, lengths, DEPTHS, 3, distractors=distractors, generate=True
+    )
+    task = Passkey(distractors=distractors)
     assert [entry.length for entry in measured] == lengths
     for entry in measured:
         assert entry.num_differing == 0
         for cell in entry.depths:
             with apply_rope(model, method, geometry=geometry, seq_len=entry.length):
-                alone = [answer(model, builder.build(entry.length, cell.depth, trial).trial) for trial in range(3)]
+                alone = [answer(model, task.build(builder, entry.length, cell.depth, number)) for number in range(3)]
             assert cell.correct == sum(right for right, _ in alone)
             assert cell.answer_logprob == pytest.approx(sum(logprob for _, logprob in alone) / 3, abs=WALK)
 
@@ -79,7 +92,7 @@ def test_a_length_is_what_it_is_whatever_else_is_measured(
     model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any, spec: str
 ) -> None:
     """Bit-equal, in any order; at the trained length it is the unscaled model."""
-    builder, method = PasskeyPromptBuilder(tokenizer, 0), parse_method(spec)
+    builder, method = PromptBuilder(tokenizer, 0), parse_method(spec)
     together = measure_passkey(model, method, geometry, builder, [128, 200, 512], [0.5], 3)
     backwards = measure_passkey(model, method, geometry, builder, [512, 200, 128], [0.5], 3)
     single = [measure_passkey(model, method, geometry, builder, [n], [0.5], 3)[0] for n in (200, 512, 128)]
@@ -88,39 +101,41 @@ def test_a_length_is_what_it_is_whatever_else_is_measured(
     assert together[0].answer_logprob == plain[0].answer_logprob
 
 
-def test_trees_together_or_apart(model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any) -> None:
-    """Pieces of a grid that are measured by themselves give the same cells, and cost what they say."""
-    builder, lengths = PasskeyPromptBuilder(tokenizer, 0), [128, 256, 512]
-    assert Forward.of(model).shares
+def test_together_or_apart(model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any) -> None:
+    """Parts of a grid that are measured by themselves give the same cells, and cost what they say."""
+    builder, lengths = PromptBuilder(tokenizer, 0), [128, 256, 512]
+    Forward.of(model).shares  # noqa: B018
     for spec in ("pi:factor=4", "dynamic-ntk"):
-        method = parse_method(spec)
-        trees = plan_passkey(method, builder, lengths, DEPTHS)
-        frozen = method.depends_on_seq_len
-        assert all({length for length, _ in tree.points} == {tree.seq_len} for tree in trees if frozen)
-        assert all(tree.seq_len is None for tree in trees if not frozen)
-        apart = []
-        for tree in trees:
+        method, prompts = parse_method(spec), passkey_prompts(builder, lengths, DEPTHS, 3)
+        groups = computed_together(method, prompts)
+        assert len(groups) == (3 if method.depends_on_seq_len else 1)
+        by_position = [
+            [p for p in group if p.position == position] for group in groups for position in {p.position for p in group}
+        ]
+        apart, computed = [], 0
+        for part in by_position:
             with counted(model) as tokens:
-                apart += measure_trees(model, method, geometry, builder, [tree], 3)
-            assert sum(tokens) == count_tokens(builder, [tree], 3)
+                apart += passkey_cells(answer_prompts(model, method, geometry, part), builder)
+            assert sum(tokens) == count_tokens(method, part)
+            computed += sum(tokens)
         with counted(model) as tokens:
-            together = measure_trees(model, method, geometry, builder, trees, 3)
-        assert sum(tokens) == count_tokens(builder, trees, 3) < sum(count_tokens(builder, [t], 3) for t in trees)
-        for ours, theirs in zip(together, apart, strict=True):
+            together = passkey_cells(answer_prompts(model, method, geometry, prompts), builder)
+        assert sum(tokens) == count_tokens(method, prompts) < computed
+        for ours, theirs in zip(by_length(together), by_length(apart), strict=True):
             assert ours.answer_logprob == pytest.approx(theirs.answer_logprob, abs=WALK)
-            assert (ours.length, ours.depth, ours.correct) == (theirs.length, theirs.depth, theirs.correct)
+            assert [(c.length, c.depth, c.correct) for c in ours.depths] == [
+                (c.length, c.depth, c.correct) for c in theirs.depths
+            ]
 
 
 def test_position_grid(model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any) -> None:
     """Needles stand at the same tokens at every length that reaches beyond them; the first is behind the task."""
-    builder, lengths = PasskeyPromptBuilder(tokenizer, 0), [128, 256, 512]
+    builder, lengths = PromptBuilder(tokenizer, 0), [128, 256, 512]
     positions = default_positions(lengths)
     assert positions == [0, 64, 128, 256]
-    trees = plan_positions(parse_method("none"), builder, lengths, positions)
-    head = builder.needle_position(128, 0.0)
-    assert [tree.position for tree in trees] == [head, 64, 128, 256]
-    assert [[length for length, _ in tree.points] for tree in trees] == [lengths, lengths, [256, 512], [512]]
-    cells = measure_trees(model, parse_method("none"), geometry, builder, trees, 2)
+    prompts = build_prompts(TASK, builder, position_grid(TASK, builder, lengths, positions), 2)
+    head = TASK.position(builder, 128, 0.0)
+    cells = passkey_cells(answer_prompts(model, parse_method("none"), geometry, prompts), builder)
     assert [(cell.length, cell.needle_position) for entry in by_length(cells) for cell in entry.depths] == [
         (128, head), (128, 64), (256, head), (256, 64), (256, 128), (512, head), (512, 64), (512, 128), (512, 256),
     ]  # fmt: skip
@@ -130,11 +145,11 @@ def test_position_grid(model: LlamaForCausalLM, geometry: RopeGeometry, tokenize
 def test_log_probability_is_that_of_the_whole_answer(
     model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any
 ) -> None:
-    builder = PasskeyPromptBuilder(tokenizer, 0)
+    builder = PromptBuilder(tokenizer, 0)
     (measured,) = measure_passkey(model, parse_method("none"), geometry, builder, [128], [0.5], 3)
     expected = []
     for trial in range(3):
-        prompt = builder.build(128, 0.5, trial)
+        prompt = TASK.build(builder, 128, 0.5, trial)
         with torch.inference_mode():
             logits = model(input_ids=torch.tensor([prompt.input_ids])).logits[0].double().log_softmax(-1)
         expected.append(sum(logits[i - 1, prompt.input_ids[i]].item() for i in range(prompt.answer_start, 128)))
@@ -143,7 +158,7 @@ def test_log_probability_is_that_of_the_whole_answer(
 
 def test_record_says_what_was_asked(model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any) -> None:
     """Prompt and answer fit the length; interval and trials are there; what lies beyond is marked."""
-    builder, method = PasskeyPromptBuilder(tokenizer, 0), parse_method("none")
+    builder, method = PromptBuilder(tokenizer, 0), parse_method("none")
     (measured,) = measure_passkey(model, method, geometry, builder, [256], [0.0, 1.0], 10)
     assert measured.trials == 20 and 0 <= measured.ci_low <= measured.accuracy <= measured.ci_high <= 1
     for cell in measured.depths:
@@ -158,7 +173,7 @@ def test_record_says_what_was_asked(model: LlamaForCausalLM, geometry: RopeGeome
 def test_batches_do_not_change_the_result(
     model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any, options: dict[str, int]
 ) -> None:
-    builder, method = PasskeyPromptBuilder(tokenizer, 0), parse_method("pi:factor=2")
+    builder, method = PromptBuilder(tokenizer, 0), parse_method("pi:factor=2")
     plain = measure_passkey(model, method, geometry, builder, [128, 200], [0.5], 7)
     other = measure_passkey(model, method, geometry, builder, [128, 200], [0.5], 7, **options)
     for ours, theirs in zip(other, plain, strict=True):
@@ -167,7 +182,7 @@ def test_batches_do_not_change_the_result(
 
 def test_no_trial_counts_twice(model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any) -> None:
     """In a short prompt depths 0 and 25 %, 75 and 100 % are one position each: the same prompts."""
-    builder = PasskeyPromptBuilder(tokenizer, 0)
+    builder = PromptBuilder(tokenizer, 0)
     (measured,) = measure_passkey(model, parse_method("none"), geometry, builder, [128], list(DEPTHS), 5)
     assert [cell.depth for cell in measured.depths] == [0.0, 0.5, 0.75] and measured.trials == 15
     assert len({cell.needle_position for cell in measured.depths}) == 3
@@ -176,18 +191,24 @@ def test_no_trial_counts_twice(model: LlamaForCausalLM, geometry: RopeGeometry, 
 def test_repeats_are_bit_equal_whatever_ran_between(
     model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any
 ) -> None:
-    builder, method = PasskeyPromptBuilder(tokenizer, 0), parse_method("dynamic-ntk")
+    builder, method = PromptBuilder(tokenizer, 0), parse_method("dynamic-ntk")
     first = measure_passkey(model, method, geometry, builder, [200], [0.5], 3)
     measure_passkey(model, parse_method("yarn:factor=8"), geometry, builder, [400], [0.0], 3)
     assert measure_passkey(model, method, geometry, builder, [200], [0.5], 3) == first
 
 
+@pytest.fixture
+def reading(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> PromptBuilder:
+    """A builder for which answers have no tokens of their own."""
+    monkeypatch.setattr(PromptBuilder, "answer", lambda *_: None)
+    return PromptBuilder(tokenizer, 0)
+
+
 def test_answers_without_tokens_of_their_own_are_read(
-    model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+    model: LlamaForCausalLM, geometry: RopeGeometry, reading: PromptBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Room for the text is kept free; a number that begins with the key is another number."""
-    builder = PasskeyPromptBuilder(tokenizer, 0, generated=True)
-    (real,) = measure_passkey(model, parse_method("none"), geometry, builder, [160], [0.5], 2)
+    (real,) = measure_passkey(model, parse_method("none"), geometry, reading, [160], [0.5], 2)
     assert real.answer_logprob is None and real.num_differing is None and real.trials == 2
     assert real.depths[0].prompt_tokens == 152 and real.depths[0].answer_tokens == 8
     texts = [" {}.", "\n{}", " {}7", " {} ", "key {}", ""]
@@ -195,32 +216,49 @@ def test_answers_without_tokens_of_their_own_are_read(
     def written(_: Any, trials: Any, **__: Any) -> list[TrialScore]:
         assert all(not trial.answer_ids and trial.seq_len == 160 for trial in trials)
         said = [text.format(trial.references[0]) for text, trial in zip(texts, trials, strict=True)]
-        return [TrialScore(False, None, tuple(tokenizer.encode(text, add_special_tokens=False))) for text in said]
+        return [
+            TrialScore(False, None, tuple(reading.tokenizer.encode(text, add_special_tokens=False))) for text in said
+        ]
 
-    monkeypatch.setattr(passkey, "walk", written)
-    (measured,) = measure_passkey(model, parse_method("none"), geometry, builder, [160], [0.5], len(texts))
+    monkeypatch.setattr(measure, "walk", written)
+    (measured,) = measure_passkey(model, parse_method("none"), geometry, reading, [160], [0.5], len(texts))
     assert measured.correct == 3
+
+
+def test_a_distractor_is_a_wrong_answer(
+    model: LlamaForCausalLM, geometry: RopeGeometry, reading: PromptBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def written(_: Any, trials: Any, **__: Any) -> list[TrialScore]:
+        said = []
+        for number, trial in enumerate(trials):
+            label = "A" if number % 2 else "B"
+            key = reading.text(trial.input_ids).split(f"The pass key {label} is ")[1][:5]
+            said.append(TrialScore(False, None, tuple(reading.tokenizer.encode(f" {key}", add_special_tokens=False))))
+        return said
+
+    monkeypatch.setattr(measure, "walk", written)
+    (measured,) = measure_passkey(model, parse_method("none"), geometry, reading, [300], [0.5], 4, distractors=2)
+    assert measured.correct == 2
 
 
 def test_generation_that_says_otherwise_is_counted(
     model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    builder = PasskeyPromptBuilder(tokenizer, 0)
-
     def broken(_: Any, trials: Any, **__: Any) -> list[TrialScore]:
         texts = [tuple(trial.answer_ids) if number else (5, 6) for number, trial in enumerate(trials)]
         return [TrialScore(True, -1.0, text) for text in texts]
 
-    monkeypatch.setattr(passkey, "walk", broken)
+    monkeypatch.setattr(measure, "walk", broken)
+    builder = PromptBuilder(tokenizer, 0)
     (measured,) = measure_passkey(model, parse_method("none"), geometry, builder, [160], [0.5], 4, generate=True)
     assert measured.correct == 4 and measured.num_differing == 1 and measured.depths[0].num_differing == 1
 
 
-def test_the_walk_generates_what_the_model_would(trained: Setup) -> None:
+def test_the_walk_generates_what_the_model_would(trained: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     """Decoded behind a branched cache, as without any cache."""
-    builder = PasskeyPromptBuilder(trained.tokenizer, trained.bos_token_id, generated=True)
-    prompts = [builder.build(300, 0.5, trial) for trial in range(3)]
-    scores = passkey.walk(trained.model, [prompt.trial for prompt in prompts])
-    for prompt, score in zip(prompts, scores, strict=True):
-        assert score.generated == continuation(trained.model, prompt.input_ids, 8)
-        assert builder.text(score.generated).strip().startswith(prompt.key)
+    monkeypatch.setattr(PromptBuilder, "answer", lambda *_: None)
+    builder = PromptBuilder(trained.tokenizer, trained.bos_token_id)
+    trials = [TASK.build(builder, 300, 0.5, number) for number in range(3)]
+    for trial, score in zip(trials, walk(trained.model, trials), strict=True):
+        assert score.generated == continuation(trained.model, trial.input_ids, 8)
+        assert builder.text(list(score.generated)).strip().startswith(trial.references[0])

@@ -1,0 +1,100 @@
+"""The passkey prompts of one model in a comparison, in the groups that its cells measure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ropectl.evaluate.retrieval.prefix_tree import count_nodes
+from ropectl.evaluate.retrieval.prompts import (
+    GridPoint,
+    Prompt,
+    build_prompts,
+    computed_together,
+    depth_grid,
+    fingerprint,
+)
+from ropectl.rope.method import ScalingMethod
+from ropectl.tasks.kinds.passkey import Passkey
+from ropectl.tasks.prompt_builder import PromptBuilder
+
+#: A group of more tokens is measured needle position by needle position, so that an interruption loses less of it.
+MAX_GROUP_TOKENS = 2**20
+
+
+@dataclass(frozen=True)
+class PromptGroup:
+    """Prompts that are measured together, and kept as one record.
+
+    Attributes:
+        prompts: All trials of one point after the other.
+        points: Length and depth of each point.
+        tokens: Tokens computed.
+        prompts_sha256: A hash over one prompt a point: other wording or another tokenizer is another record.
+    """
+
+    prompts: Sequence[Prompt]
+    points: list[GridPoint]
+    tokens: int
+    prompts_sha256: str
+
+
+@dataclass(frozen=True)
+class PasskeyPrompts:
+    """The passkey prompts of one model, each built once for all methods.
+
+    Attributes:
+        task: The task.
+        builder: Builds the prompts.
+        lengths: Context lengths [tokens].
+        depths: Relative positions of the needle, in [0, 1].
+        trials: Prompts per length and depth.
+    """
+
+    task: Passkey
+    builder: PromptBuilder
+    lengths: Sequence[int]
+    depths: Sequence[float]
+    trials: int
+
+    @property
+    def min_length(self) -> int:
+        """The shortest prompt that can be built [tokens]."""
+        return self.task.min_length(self.builder)
+
+    def groups(self, method: ScalingMethod) -> list[PromptGroup]:
+        """Returns one group of all prompts that share their beginnings; a very long one in parts."""
+        follows_length = method.depends_on_seq_len  # nothing else of a method decides
+        if follows_length not in self._groups:
+            self._groups[follows_length] = [
+                part for group in computed_together(method, self._prompts) for part in self._parts(group)
+            ]
+        return self._groups[follows_length]
+
+    @cached_property
+    def _prompts(self) -> list[Prompt]:
+        points = depth_grid(self.task, self.builder, self.lengths, self.depths)
+        return build_prompts(self.task, self.builder, points, self.trials)
+
+    @cached_property
+    def _groups(self) -> dict[bool, list[PromptGroup]]:
+        """The groups that were asked for already."""
+        return {}
+
+    def _parts(self, prompts: Sequence[Prompt]) -> list[PromptGroup]:
+        """Returns the prompts in the order of their needle positions, together if that is not too much."""
+        by_position: dict[int | None, list[Prompt]] = defaultdict(list)
+        for prompt in prompts:
+            by_position[prompt.position].append(prompt)
+        together = self._group([prompt for own in by_position.values() for prompt in own])
+        if together.tokens <= MAX_GROUP_TOKENS:
+            return [together]
+        return [self._group(own) for own in by_position.values()]
+
+    def _group(self, prompts: Sequence[Prompt]) -> PromptGroup:
+        firsts = prompts[:: self.trials]
+        tokens = count_nodes([prompt.trial for prompt in prompts])
+        hashed = fingerprint(prompt.trial.input_ids for prompt in firsts)
+        return PromptGroup(prompts, [prompt.point for prompt in firsts], tokens, hashed)

@@ -1,0 +1,68 @@
+"""Gives prompts to a model under a method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ropectl.evaluate.retrieval.answers import Stop, TrialScore
+from ropectl.evaluate.retrieval.prompts import Prompt, computed_together
+from ropectl.evaluate.retrieval.walk import MAX_BATCH_TOKENS, walk
+from ropectl.hf.model.patch import apply_rope
+from ropectl.reporter import Progress, no_progress
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.method import ScalingMethod
+
+
+@dataclass(frozen=True)
+class AnsweredPrompt:
+    """A prompt, and how the model answered it."""
+
+    prompt: Prompt
+    result: TrialScore
+
+
+def answer_prompts(
+    model: Any,
+    method: ScalingMethod,
+    geometry: RopeGeometry,
+    prompts: Sequence[Prompt],
+    *,
+    layers: str | None = None,
+    prefill_chunk: int | None = None,
+    max_batch_tokens: int = MAX_BATCH_TOKENS,
+    generate: bool = False,
+    stop: Stop | None = None,
+    progress: Progress = no_progress,
+) -> list[AnsweredPrompt]:
+    """Returns how each prompt was answered, group by group of those that are computed together.
+
+    A known answer is scored by teacher forcing: the most likely token at every answer position, given the true answer
+    before it, is the answer's. By induction that is exactly "greedy decoding produces the answer", without decoding.
+
+    Args:
+        model: A causal language model of transformers.
+        method: Applied for each group, frozen at its length if it depends on it, and undone after it.
+        geometry: What the model was trained with.
+        prompts: What to measure.
+        layers: The layer type that is scaled, where each has its own rotary table.
+        prefill_chunk: Most tokens of a prompt per forward pass; None for what the walk chooses.
+        max_batch_tokens: Most tokens that the rows of a cache hold together.
+        generate: Decode known answers greedily too.
+        stop: Ends generated texts whose answer is not known early.
+        progress: Told the tokens of each forward pass.
+
+    Raises:
+        MeasurementError: If the model computes no usable probabilities.
+    """
+    answered: list[AnsweredPrompt] = []
+    for group in computed_together(method, prompts):
+        seq_len = max(prompt.point.length for prompt in group)
+        with apply_rope(model, method, geometry=geometry, seq_len=seq_len, layers=layers):
+            results = walk(
+                model, [prompt.trial for prompt in group], prefill_chunk=prefill_chunk,
+                max_batch_tokens=max_batch_tokens, generate=generate, stop=stop, progress=progress,
+            )  # fmt: skip
+        answered += map(AnsweredPrompt, group, results)
+    return answered

@@ -1,0 +1,97 @@
+"""Passkey retrieval by length and depth, from answered prompts or from stored cells; reports use it without torch."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ropectl.evaluate.retrieval.prompts import GridPoint
+from ropectl.evaluate.retrieval.scores import summarize
+from ropectl.evaluate.statistics import wilson_interval
+from ropectl.records import PasskeyCell, PasskeyLength
+from ropectl.tasks.prompt_builder import PromptBuilder
+
+if TYPE_CHECKING:
+    from ropectl.evaluate.retrieval.measure import AnsweredPrompt
+
+
+def passkey_cells(
+    answered: Sequence[AnsweredPrompt], builder: PromptBuilder, capacity: int | None = None, generate: bool = False
+) -> list[PasskeyCell]:
+    """Returns one record for each length and depth.
+
+    Args:
+        answered: The prompts, and how they were answered.
+        builder: What built them.
+        capacity: A longer prompt is marked as beyond it [tokens]; None marks nothing.
+        generate: Known answers were decoded greedily too: count where the text says otherwise.
+    """
+    groups: dict[GridPoint, list[AnsweredPrompt]] = defaultdict(list)
+    for each in answered:
+        groups[each.prompt.point].append(each)
+    return [_cell(group, builder, capacity, generate) for group in groups.values()]
+
+
+def _cell(
+    answered: Sequence[AnsweredPrompt], builder: PromptBuilder, capacity: int | None, generate: bool
+) -> PasskeyCell:
+    first, results = answered[0].prompt, [each.result for each in answered]
+    (length, depth), position = first.point, first.position
+    assert depth is not None and position is not None
+    scored = [result.correct for result in results]
+    read = [_begins_with_key(each, builder) for each in answered]
+    is_known = not first.trial.references  # else answers are generated and read
+    right = scored if is_known else read
+    summary = summarize([float(one) for one in right], [result.answer_logprob for result in results])
+    return PasskeyCell(
+        length=length,
+        depth=depth,
+        needle_position=position,
+        prompt_tokens=first.trial.answer_start,
+        answer_tokens=length - first.trial.answer_start,
+        correct=sum(right),
+        trials=summary.trials,
+        accuracy=summary.score,
+        ci_low=summary.ci_low,
+        ci_high=summary.ci_high,
+        answer_logprob=summary.answer_logprob,
+        beyond_capacity=capacity is not None and length > capacity,
+        num_differing=sum(a != b for a, b in zip(scored, read, strict=True)) if generate and is_known else None,
+    )
+
+
+def _begins_with_key(answered: AnsweredPrompt, builder: PromptBuilder) -> bool:
+    """Returns whether the generated text begins with the key."""
+    trial = answered.prompt.trial
+    key = trial.references[0] if trial.references else builder.text(trial.answer_ids).strip()
+    number = re.match(r"\s*(\d+)", builder.text(list(answered.result.generated)))
+    return number is not None and number[1] == key
+
+
+def by_length(cells: Sequence[PasskeyCell]) -> list[PasskeyLength]:
+    """Returns cells in any order as one record a length, both ascending."""
+    groups: dict[int, list[PasskeyCell]] = defaultdict(list)
+    for cell in cells:
+        groups[cell.length].append(cell)
+    return [_at_length(sorted(groups[length], key=lambda cell: cell.needle_position)) for length in sorted(groups)]
+
+
+def _at_length(cells: Sequence[PasskeyCell]) -> PasskeyLength:
+    correct, trials = sum(cell.correct for cell in cells), sum(cell.trials for cell in cells)
+    low, high = wilson_interval(correct, trials)
+    logprobs = [cell.answer_logprob * cell.trials for cell in cells if cell.answer_logprob is not None]
+    differing = [cell.num_differing for cell in cells if cell.num_differing is not None]
+    return PasskeyLength(
+        length=cells[0].length,
+        correct=correct,
+        trials=trials,
+        accuracy=correct / trials,
+        ci_low=low,
+        ci_high=high,
+        answer_logprob=sum(logprobs) / trials if logprobs else None,
+        depths=list(cells),
+        beyond_capacity=cells[0].beyond_capacity,
+        num_differing=sum(differing) if differing else None,
+    )

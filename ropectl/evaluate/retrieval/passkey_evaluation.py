@@ -1,0 +1,220 @@
+"""Passkey retrieval of one model under one method: configuration in, JSON document out.
+
+What runs models is imported where it is first needed, as in :mod:`ropectl.evaluate.perplexity.evaluation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ropectl.errors import ConfigError
+from ropectl.evaluate.config import PasskeyConfig
+from ropectl.evaluate.request import manifest, method_and_lengths
+from ropectl.evaluate.retrieval.passkey_cells import by_length, passkey_cells
+from ropectl.evaluate.retrieval.prompts import (
+    GridPoint,
+    Prompt,
+    build_prompts,
+    count_tokens,
+    default_positions,
+    depth_grid,
+    early_position_note,
+    fingerprint,
+    position_grid,
+)
+from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.shared_config import USES_ACCURACY
+from ropectl.evaluate.verdicts import longest_without_a_miss, uses_length
+from ropectl.records import MIN_TRIALS, PasskeyLength, PasskeyManifest, PasskeyRecord, UsesReach, to_json
+from ropectl.reporter import Reporter
+from ropectl.rope.method import ScalingMethod
+from ropectl.tasks.chat import chat_turn, check_bos
+from ropectl.tasks.kinds.passkey import Passkey
+from ropectl.tasks.prompt_builder import PromptBuilder
+
+#: Accuracies of ``k_max``: Position Interpolation's, and one that is worth relying on.
+K_MAX = (0.2, 0.8)
+
+#: Tokens that an example shows around the needle, and behind the task.
+_EXAMPLE_MARGIN = 16
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Everything that is decided before weights load; ``prompts`` are in the order of lengths and depths."""
+
+    config: PasskeyConfig
+    setup: Setup
+    method: ScalingMethod
+    task: Passkey
+    builder: PromptBuilder
+    prompts: list[Prompt]
+    notes: list[str]
+
+    @classmethod
+    def of(cls, config: PasskeyConfig) -> _Plan:
+        _check(config)
+        setup = Setup.of(config)
+        method, lengths, notes = method_and_lengths(setup, config.method, config.lengths)
+        chat = chat_turn(setup.tokenizer) if config.chat else None
+        builder = PromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed, chat=chat)
+        task = Passkey(distractors=config.distractors)
+        points = _points(config, task, builder, lengths, notes)
+        prompts = build_prompts(task, builder, sorted(points), config.trials)
+        if prompts[0].trial.references:
+            notes.append(
+                "This tokenizer gives the answer no tokens of its own behind the question: "
+                "answers are generated and read."
+            )
+        return cls(config, setup, method, task, builder, prompts, notes)
+
+
+def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | None = None) -> dict[str, Any]:
+    """Returns passkey retrieval over lengths and needle positions of one model under one method.
+
+    Args:
+        config: What to measure; by default ``builtin:tiny`` as it is.
+        reporter: Told about progress and notes.
+
+    Returns:
+        A :class:`~ropectl.records.PasskeyRecord` as plain JSON values.
+
+    Raises:
+        RopectlError: If the request cannot work; found before weights load.
+    """
+    config, reporter = config or PasskeyConfig(), reporter or Reporter()
+    plan = _Plan.of(config)
+    num_tokens = count_tokens(plan.method, plan.prompts)
+    for note in plan.notes:
+        reporter.note(note)
+    from ropectl.evaluate.retrieval.measure import answer_prompts
+
+    setup, method = plan.setup, plan.method
+    model = setup.model
+    reporter.start("measuring", num_tokens)
+    reporter.cell(method.label, "passkey")
+    answered = answer_prompts(
+        model, method, setup.geometry, plan.prompts, layers=setup.source.rope.layer_type,
+        prefill_chunk=config.prefill_chunk, generate=config.generate, progress=reporter.advance,
+    )  # fmt: skip
+    cells = passkey_cells(answered, plan.builder, setup.source.rope.capacity(method), config.generate)
+    return to_json(_record(plan, by_length(cells), num_tokens))
+
+
+def _record(plan: _Plan, results: Sequence[PasskeyLength], num_tokens: int) -> PasskeyRecord:
+    config, prompts = plan.config, plan.prompts
+    entries = [(result.length, result.accuracy, result.trials) for result in results]
+    uses = uses_length(entries, USES_ACCURACY, plan.setup.trained_length)
+    found = [(result.length, result.accuracy) for result in results]
+    is_compared = any(result.num_differing is not None for result in results)
+    middle = len(prompts) // config.trials // 2 * config.trials
+    return PasskeyRecord(
+        model=config.model,
+        method=str(plan.method),
+        geometry=plan.setup.geometry,
+        grid=config.grid,
+        prompt_format=plan.builder.prompt_format,
+        answers="text" if prompts[0].trial.references else "tokens",
+        lengths=list(results),
+        cells=[cell for result in results for cell in result.depths],
+        chance=Passkey().chance,
+        k_max={str(accuracy): longest_without_a_miss(found, accuracy) for accuracy in K_MAX},
+        reach=UsesReach(uses),
+        verdict=verdict(results, uses),
+        num_differing=sum(result.num_differing or 0 for result in results) if is_compared else None,
+        prompt_example=shortened(plan.task, plan.builder, prompts[middle]),
+        manifest=PasskeyManifest(
+            **{**manifest(plan.setup), "bos_token_id": _first_special(plan)},
+            prompts_sha256=fingerprint(prompt.trial.input_ids for prompt in prompts),
+            tokens_computed=num_tokens,
+            prompt_tokens=sum(prompt.point.length for prompt in prompts),
+        ),
+    )
+
+
+def verdict(results: Sequence[PasskeyLength], uses: int | None) -> str:
+    """Returns what the lengths come to, in a sentence.
+
+    Args:
+        results: Retrieval by length, ascending.
+        uses: Longest length that counts as used; 0 for none, None for no verdict.
+    """
+    if uses is None:
+        trials = min(result.trials for result in results)
+        return f"No verdict on use: {trials} prompts a length are too few ({MIN_TRIALS} wanted)."
+    wanted = f"{USES_ACCURACY:.0%}"
+    failing = next((result for result in results if result.length > uses), None)
+    if uses == 0 and failing is not None:
+        return f"Uses no evaluated length: {failing.accuracy:.0%} of the keys are found at {failing.length} tokens, {wanted} wanted."
+    missed = [result.length for result in results if result.length < uses and result.accuracy < USES_ACCURACY]
+    since = f", from {min(r.length for r in results if r.length > max(missed))} tokens on" if missed else ""
+    if failing is None:
+        return f"Uses {uses} tokens, the longest that was measured: at least {wanted} of the keys are found at every length{since}."
+    return (
+        f"Uses {uses} tokens: at least {wanted} of the keys are found up to there{since}, {failing.accuracy:.0%} at "
+        f"{failing.length}."
+    )
+
+
+def failed_gate(record: dict[str, Any], min_accuracy: float | None) -> list[str]:
+    """Returns a line for each length whose accuracy is below the wanted one; none without one."""
+    if min_accuracy is None:
+        return []
+    return [
+        f"{entry['length']} tokens: {entry['accuracy']:.1%} of {entry['trials']} keys found, "
+        f"below --min-accuracy {min_accuracy:g}."
+        for entry in record["lengths"]
+        if entry["accuracy"] < min_accuracy
+    ]
+
+
+def _check(config: PasskeyConfig) -> None:
+    if config.needle_positions and config.grid != "position":
+        raise ConfigError("--position names needles of another grid.", "Type: --grid position --position N")
+    if config.grid == "position" and "depths" in config.model_fields_set:
+        raise ConfigError(
+            "--depths is not possible with --grid position: its needles stand at fixed tokens.",
+            "Name them instead, for example: --position 1k,2k",
+        )
+    if config.chat:
+        check_bos(config.bos)
+
+
+def _points(
+    config: PasskeyConfig, task: Passkey, builder: PromptBuilder, lengths: Sequence[int], notes: list[str]
+) -> list[GridPoint]:
+    """Returns the grid that was asked for; adds to the notes what a person should know about it."""
+    if config.grid == "depth":
+        return depth_grid(task, builder, lengths, config.depth_values())
+    positions = sorted(set(config.needle_positions)) or default_positions(lengths)
+    points = position_grid(task, builder, lengths, positions)
+    notes += early_position_note(task, builder, lengths, positions)
+    return points
+
+
+def shortened(task: Passkey, builder: PromptBuilder, prompt: Prompt) -> str:
+    """Returns the text of a prompt, without its answer, shortened to what is asked and where it is hidden."""
+    shape, margin, start = task.shape(builder), _EXAMPLE_MARGIN, prompt.position or 0
+    ids = prompt.trial.input_ids[: prompt.trial.answer_start]
+    shown = [
+        (0, shape.head + margin),
+        (start - margin, start + shape.sizes.facts[0] + margin),
+        (len(ids) - shape.sizes.tail - margin, len(ids)),
+    ]
+    parts: list[list[int]] = []
+    shown_to = 0
+    for start, end in shown:
+        if parts and start <= shown_to:
+            parts[-1] += ids[shown_to:end]
+        else:
+            parts.append(ids[start:end])
+        shown_to = max(shown_to, min(end, len(ids)))
+    return " [...] ".join(map(builder.text, parts))
+
+
+def _first_special(plan: _Plan) -> int | None:
+    """Returns the beginning-of-sequence token that prompts begin with; None where they begin with another."""
+    bos: int | None = plan.setup.tokenizer.bos_token_id
+    return bos if plan.prompts[0].trial.input_ids[0] == bos else None

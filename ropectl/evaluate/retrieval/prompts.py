@@ -1,0 +1,143 @@
+"""The prompts that a task is measured with: where its asked fact stands, and each prompt built once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ropectl.errors import ConfigError
+from ropectl.evaluate.retrieval.prefix_tree import count_nodes
+from ropectl.rope.method import ScalingMethod
+from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.tasks.task import RetrievalTask
+from ropectl.tasks.trial import Trial
+
+
+class GridPoint(NamedTuple):
+    """A length [tokens] and the relative place of the asked fact in it, in [0, 1]; None for a task without depths."""
+
+    length: int
+    depth: float | None
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A trial and its place in a grid.
+
+    Attributes:
+        point: Its length and depth.
+        position: Index of the first token of the asked fact; None for a task without depths.
+        trial: The tokens, and what counts as the answer.
+    """
+
+    point: GridPoint
+    position: int | None
+    trial: Trial
+
+
+def depth_grid(
+    task: RetrievalTask, builder: PromptBuilder, lengths: Sequence[int], depths: Sequence[float]
+) -> list[GridPoint]:
+    """Returns every length with every depth.
+
+    Of depths that a short prompt moves to one place the first is measured: the same trials counted twice would only
+    pretend to more evidence.
+    """
+    if not task.has_depths:
+        return [GridPoint(length, None) for length in lengths]
+    return [GridPoint(length, depth) for length in lengths for depth in task.distinct_depths(builder, length, depths)]
+
+
+def position_grid(
+    task: RetrievalTask, builder: PromptBuilder, lengths: Sequence[int], positions: Sequence[int]
+) -> list[GridPoint]:
+    """Returns needles at fixed positions, every length that reaches beyond it measured for each.
+
+    The form of Position Interpolation (arXiv 2306.15595). A position before the end of the task's own text means
+    directly behind it.
+
+    Raises:
+        ConfigError: If a length is too short for all of the positions, or a position lies beyond all lengths.
+    """
+    points: dict[tuple[int, int], GridPoint] = {}
+    for length in lengths:
+        latest = task.position(builder, length, 1.0)
+        fitting = [position for position in positions if position <= latest]
+        if not fitting:
+            raise ConfigError(
+                f"length = {length} tokens has room for a needle up to position {latest}: "
+                f"none of {', '.join(map(str, positions))} is there.",
+                f"Name an earlier one, for example: --position {length // 2}",
+            )
+        for position in fitting:
+            depth = position / length
+            points.setdefault((length, task.position(builder, length, depth)), GridPoint(length, depth))
+    last = max(task.position(builder, length, 1.0) for length in lengths)
+    beyond = [str(position) for position in positions if position > last]
+    if beyond:
+        raise ConfigError(
+            f"position = {', '.join(beyond)} is beyond every length: the longest, {max(lengths)} tokens, has room up to {last}.",
+            f"Use longer ones, --length N, or positions of at most {last}.",
+        )
+    return list(points.values())
+
+
+def default_positions(lengths: Sequence[int]) -> list[int]:
+    """Returns needle positions for some lengths: behind the task, in the middle of the shortest, and each but the longest."""
+    ordered = sorted(lengths)
+    return sorted({0, ordered[0] // 2, *ordered[:-1]})
+
+
+def early_position_note(
+    task: RetrievalTask, builder: PromptBuilder, lengths: Sequence[int], positions: Sequence[int]
+) -> list[str]:
+    """Returns why a needle that was asked for at the very beginning is shown at a later token; empty if none was."""
+    earliest = task.position(builder, min(lengths), 0.0)
+    early = [str(position) for position in positions if position < earliest]
+    if not early:
+        return []
+    return [f"Needles stand behind the task's own text, from token {earliest} on: {', '.join(early)} means {earliest}."]
+
+
+def build_prompts(
+    task: RetrievalTask, builder: PromptBuilder, points: Iterable[GridPoint], trials: int
+) -> list[Prompt]:
+    """Returns the prompts of some points, all trials of one after the other.
+
+    Raises:
+        ConfigError: If a length is too short for a prompt.
+    """
+    prompts = []
+    for point in points:
+        position = None if point.depth is None else task.position(builder, point.length, point.depth)
+        for number in range(trials):
+            prompts.append(Prompt(point, position, task.build(builder, point.length, point.depth, number)))
+    return prompts
+
+
+def computed_together(method: ScalingMethod, prompts: Sequence[Prompt]) -> list[list[Prompt]]:
+    """Returns the prompts in groups in which the model computes the same, so that what they share is computed once.
+
+    A method that follows the length is frozen at each length, and makes a group of each.
+    """
+    groups: dict[int | None, list[Prompt]] = defaultdict(list)
+    for prompt in prompts:
+        groups[prompt.point.length if method.depends_on_seq_len else None].append(prompt)
+    return list(groups.values())
+
+
+def count_tokens(method: ScalingMethod, prompts: Sequence[Prompt]) -> int:
+    """Returns how many tokens are computed; beginnings that prompts share count once."""
+    return sum(count_nodes([prompt.trial for prompt in group]) for group in computed_together(method, prompts))
+
+
+def fingerprint(parts: Iterable[object]) -> str:
+    """Returns a hash of what prompts consist of: equal hashes mean the same trials."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(json.dumps(part).encode())
+    return digest.hexdigest()
