@@ -23,6 +23,7 @@ from model_types import census
 
 from ropectl.data.sources import all_sources
 from ropectl.hf.config.geometry import describe_rope
+from ropectl.records.reading import read_record
 from ropectl.report.figures.catalog import drawings_of
 from ropectl.report.figures.output import write_figures
 from ropectl.report.runtimes import runtime_parts
@@ -170,7 +171,7 @@ def output_marks(name: str) -> tuple[str, str]:
 def draw_figures() -> None:
     """Draws the figures that documentation shows; their bytes depend on matplotlib, so they are not checked."""
     for name, kinds in FIGURES.items():
-        drawings = [drawing for drawing in drawings_of(recorded(name)) if drawing.name in kinds]
+        drawings = [drawing for drawing in drawings_of(read_record(recorded(name), name)) if drawing.name in kinds]
         named = [replace(drawing, name=f"{name}-{drawing.name}") for drawing in drawings]
         for path in write_figures(named, IMAGES, wide=True):
             if path.suffix != ".svg":

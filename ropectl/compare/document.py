@@ -12,15 +12,15 @@ from ropectl.compare.recipe import Recipe
 from ropectl.compare.rows import Measured, method_rows
 from ropectl.compare.verdict import comparison_verdict, pick_method
 from ropectl.evaluate.config import CompareConfig
-from ropectl.records import SCHEMA_VERSION, to_json
+from ropectl.records import ComparisonFrame, ComparisonManifest, ComparisonRecord, MeasuredCell
 from ropectl.reporter import Reporter
 from ropectl.runs import command_line, content_id, package_versions
 
 
 def comparison_document(
     plan: Plan, recipe: Recipe | None, measured: Sequence[Measured], num_targets: int
-) -> dict[str, Any]:
-    """Returns the document; other programs read it.
+) -> ComparisonRecord:
+    """Returns the record of a comparison.
 
     Args:
         plan: What was compared.
@@ -31,36 +31,34 @@ def comparison_document(
     rows = method_rows(measured, plan.config)
     pick = pick_method(rows)
     cells = [cell for entry in measured for cell in _cells(entry)]
-    return {
-        **comparison_frame(plan),
-        "rows": [to_json(row) for row in rows],
-        "pick": to_json(pick) if pick else None,
-        "verdict": comparison_verdict(rows, pick, plan.target_length),
-        "manifest": comparison_manifest(plan, recipe, num_targets, cells),
-    }
+    return ComparisonRecord(
+        **vars(comparison_frame(plan)),
+        rows=rows,
+        pick=pick,
+        verdict=comparison_verdict(rows, pick, plan.target_length),
+        manifest=comparison_manifest(plan, recipe, num_targets, cells),
+    )
 
 
-def comparison_frame(plan: Plan) -> dict[str, Any]:
+def comparison_frame(plan: Plan) -> ComparisonFrame:
     """Returns what is known of a comparison before anything is measured."""
     config, base = plan.config, plan.base
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "model": config.model,
-        "models": [subject.name for subject in plan.subjects],
-        "geometry": base.setup.geometry.to_json(),
-        "factor": base.setup.factor,
-        "factors": list(config.all_factors),
-        "target_length": plan.target_length,
-        "text": config.text,
-        "protocol": "prefix",
-        "lengths": plan.lengths,
-        "same_tokens": all(subject.same_tokens for subject in plan.subjects),
-    }
+    return ComparisonFrame(
+        model=config.model,
+        models=[subject.name for subject in plan.subjects],
+        geometry=base.setup.geometry,
+        factor=base.setup.factor,
+        factors=list(config.all_factors),
+        target_length=plan.target_length,
+        text=config.text,
+        lengths=list(plan.lengths),
+        same_tokens=all(subject.same_tokens for subject in plan.subjects),
+    )
 
 
 def comparison_manifest(
-    plan: Plan, recipe: Recipe | None, num_targets: int, cells: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+    plan: Plan, recipe: Recipe | None, num_targets: int, cells: Sequence[MeasuredCell]
+) -> ComparisonManifest:
     """Returns what is needed to make a comparison again.
 
     Args:
@@ -70,24 +68,24 @@ def comparison_manifest(
         cells: Its cells.
     """
     base = plan.base
-    return {
-        "command": command_line(),
-        "config": plan.config.model_dump(mode="json"),
-        "finetune": recipe.to_json() if recipe else None,
-        "versions": package_versions(),
-        "bos_token_id": base.setup.bos_token_id,
-        "documents": [document.name for document in base.documents.documents],
-        "tokens_sha256": base.documents.fingerprint(),
-        "tail_targets_per_document": num_targets,
-        "existing": {subject.name: str(subject.setup.source.rope.method) for subject in plan.subjects},
-        "cells": list(cells),
-    }
+    return ComparisonManifest(
+        command=command_line(),
+        config=plan.config.model_dump(mode="json"),
+        finetune=recipe.to_json() if recipe else None,
+        versions=package_versions(),
+        bos_token_id=base.setup.bos_token_id,
+        documents=[document.name for document in base.documents.documents],
+        tokens_sha256=base.documents.fingerprint(),
+        tail_targets_per_document=num_targets,
+        existing={subject.name: str(subject.setup.source.rope.method) for subject in plan.subjects},
+        cells=list(cells),
+    )
 
 
-def _cells(entry: Measured) -> list[dict[str, Any]]:
-    shared = {"model": entry.subject.name, "method": str(entry.method)}
+def _cells(entry: Measured) -> list[MeasuredCell]:
+    model, method = entry.subject.name, str(entry.method)
     return [
-        {"id": record["id"], **shared, "training": cell.training, "kind": cell.kind, "length": cell.length}
+        MeasuredCell(record["id"], model, method, cell.training, cell.kind, cell.length)
         for cell, record in zip(entry.cells, entry.records, strict=True)
     ]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ropectl.compare.document import comparison_frame, comparison_manifest
 from ropectl.compare.plan import Plan
 from ropectl.compare.recipe import Recipe
+from ropectl.records import MeasuredCell, PlannedModel, PlannedTraining, PlanRecord
 from ropectl.rope.method import ScalingMethod
 from ropectl.runs import content_id
 
@@ -24,8 +25,8 @@ def plan_document(
     cells: Sequence[Mapping[ScalingMethod, Sequence[Cell]]],
     trainings: Sequence[Training],
     num_targets: int,
-) -> dict[str, Any]:
-    """Returns the document: a comparison's frame and manifest, its models, and its trainings.
+) -> PlanRecord:
+    """Returns the record: a comparison's frame and manifest, its models, and its trainings.
 
     The cells of a tuned model have no names yet, for those follow from its weights: a training says how many it has.
 
@@ -37,38 +38,24 @@ def plan_document(
         num_targets: K of protocol ``tail``.
     """
     named = [
-        {
-            "id": content_id(cell.settings),
-            "model": subject.name,
-            "method": str(method),
-            "training": None,
-            "kind": cell.kind,
-            "length": cell.length,
-            "lengths": list(cell.lengths),
-        }
+        MeasuredCell(
+            content_id(cell.settings), subject.name, str(method), None, cell.kind, cell.length, list(cell.lengths)
+        )
         for subject, own in zip(plan.subjects, cells, strict=True)
         for method, group in own.items()
         for cell in group
     ]
-    return {
-        **comparison_frame(plan),
-        "subjects": [
-            {
-                "name": subject.name,
-                "geometry": subject.geometry.to_json(),
-                "same_tokens": subject.same_tokens,
-                "methods": [str(method) for method in subject.methods],
-            }
+    return PlanRecord(
+        **vars(comparison_frame(plan)),
+        subjects=[
+            PlannedModel(
+                subject.name, subject.geometry, subject.same_tokens, [str(method) for method in subject.methods]
+            )
             for subject in plan.subjects
         ],
-        "trainings": [
-            {
-                "id": training.id,
-                "method": str(training.method),
-                "covered": training.covered,
-                "cells": len(cells[0][training.method]),
-            }
+        trainings=[
+            PlannedTraining(training.id, str(training.method), training.covered, len(cells[0][training.method]))
             for training in trainings
         ],
-        "manifest": comparison_manifest(plan, recipe, num_targets, named),
-    }
+        manifest=comparison_manifest(plan, recipe, num_targets, named),
+    )

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from ropectl.evaluate.retrieval.passkey_cells import by_length
 from ropectl.evaluate.verdicts import models_length, short_delta, uses_length
 from ropectl.records import MethodRow, PasskeyCell, PasskeyLength, PerplexityPoint, Reach, TrainingSummary
+from ropectl.records.reading import read_as
 from ropectl.rope.frequencies import reach_tokens
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
@@ -87,7 +88,11 @@ class Measured:
     def points(self, kind: str) -> list[PerplexityPoint]:
         """Returns the perplexity points of a protocol."""
         results = [record["result"] for cell, record in self._pairs(kind) if "result" in record]
-        return [PerplexityPoint(**point) for result in results for point in result["points"]]
+        return [
+            read_as(PerplexityPoint, point, "a cell", "compare-methods")
+            for result in results
+            for point in result["points"]
+        ]
 
     @property
     def passkey(self) -> list[PasskeyLength]:

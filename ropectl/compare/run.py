@@ -15,6 +15,7 @@ from ropectl.compare.recipe import read_recipe
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.perplexity.protocols.tail import num_tail_targets
 from ropectl.hf.config.source import ModelSource
+from ropectl.records import to_json
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod
 from ropectl.runs import RunFolder, content_id, write_json
@@ -86,9 +87,9 @@ def compare_methods(
     trainings = [training.placed(folder.path) for training in trainings]
     ranks = Ranks.of_launcher()
     num_targets = num_tail_targets(plan.lengths)
-    request = plan_document(plan, recipe, cells, trainings, num_targets)
+    request = to_json(plan_document(plan, recipe, cells, trainings, num_targets))
     measured = _measure_all(plan, cells, trainings, CellRunner(folder, ranks, reporter, request, retry_failed))
-    record = comparison_document(plan, recipe, measured, num_targets)
+    record = to_json(comparison_document(plan, recipe, measured, num_targets))
     if ranks.is_main:
         keep_other(folder.path / COMPARISON_FILE, record, reporter)
         write_json(folder.path / COMPARISON_FILE, record)

@@ -13,7 +13,7 @@ from ropectl.compare.plan_file import PLAN_FILE
 from ropectl.compare.rows import Measured
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
-from ropectl.records import SCHEMA_VERSION, MethodRow, TrainingSummary, to_json
+from ropectl.records import ComparisonFrame, ComparisonRecord, MethodRow, PlanRecord, TrainingSummary, Unfinished
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from ropectl.runs import CELLS_FOLDER, content_id
@@ -63,59 +63,44 @@ class _Part:
         return replace(row, reach=replace(row.reach, uses=None)) if self.lacks_passkeys else row
 
 
-def covers(record: Mapping[str, Any], plan: Mapping[str, Any]) -> bool:
-    """Whether a finished comparison is the one that was planned: it has every planned cell and training."""
-    try:
-        done = {cell["id"] for cell in record["manifest"]["cells"]}
-        trained = {row["training"]["id"] for row in record["rows"] if row.get("training")}
-        return done.issuperset(cell["id"] for cell in plan["manifest"]["cells"]) and trained.issuperset(
-            training["id"] for training in plan["trainings"]
-        )
-    except (KeyError, TypeError):
-        return False
+def covers(record: ComparisonRecord, plan: PlanRecord) -> bool:
+    """Returns whether a finished comparison is the one that was planned: it has every planned cell and training."""
+    done = {cell.id for cell in record.manifest.cells}
+    trained = {row.training.id for row in record.rows if row.training}
+    return done.issuperset(cell.id for cell in plan.manifest.cells) and trained.issuperset(
+        training.id for training in plan.trainings
+    )
 
 
-def comparison_so_far(folder: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the document of a comparison that was interrupted, as far as it goes.
+def comparison_so_far(folder: Path, plan: PlanRecord) -> ComparisonRecord:
+    """Returns the record of a comparison that was interrupted, as far as it goes.
 
-    It has the keys of ``comparison.json``, no pick, and ``unfinished``: how many cells there are, and are missing.
+    It has no pick, and says how many cells there are, and are missing.
 
     Args:
         folder: The run folder.
         plan: What was to be measured.
 
     Raises:
-        ConfigError: If the plan is not one.
+        ConfigError: If the plan's settings or methods mean nothing.
     """
     try:
-        if plan["schema_version"] > SCHEMA_VERSION:
-            raise ConfigError(f"{folder / PLAN_FILE} was written by a newer ropectl.", "Update ropectl to read it.")
-        config = CompareConfig(**plan["manifest"]["config"])
+        config = CompareConfig(**plan.manifest.config)
         parts = _in_order(list(_plain(folder, plan)), list(_tuned(folder, plan)))
-        baseline = parts[0].measured
-        rows = [part.row(baseline, _Tolerances(config.tolerance, config.uses_accuracy)) for part in parts]
-        found = sum(len(part.measured.records) for part in parts)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise ConfigError(
             f"{folder / PLAN_FILE} is no plan of a comparison: {type(error).__name__}: {error}",
             "The command that began the run writes it anew.",
         ) from None
-    frame = {key: value for key, value in plan.items() if key not in ("subjects", "trainings", "manifest")}
-    missing = sum(part.missing for part in parts)
-    return {
-        **frame,
-        "rows": [to_json(row) for row in rows],
-        "pick": None,
-        "verdict": [
-            f"Unfinished: {missing} of {found + missing} cells are still to be measured, so nothing is picked."
-        ],
-        "unfinished": {
-            "cells": found + missing,
-            "missing": missing,
-            "by_row": [part.missing for part in parts],
-        },
-        "manifest": plan["manifest"],
-    }
+    baseline = parts[0].measured
+    found, missing = sum(len(part.measured.records) for part in parts), sum(part.missing for part in parts)
+    return ComparisonRecord(
+        **{name: getattr(plan, name) for name in ComparisonFrame.__dataclass_fields__},
+        rows=[part.row(baseline, _Tolerances(config.tolerance, config.uses_accuracy)) for part in parts],
+        verdict=[f"Unfinished: {missing} of {found + missing} cells are still to be measured, so nothing is picked."],
+        unfinished=Unfinished(found + missing, missing, [part.missing for part in parts]),
+        manifest=plan.manifest,
+    )
 
 
 def _in_order(plain: Sequence[_Part], tuned: Sequence[_Part]) -> list[_Part]:
@@ -129,35 +114,35 @@ def _in_order(plain: Sequence[_Part], tuned: Sequence[_Part]) -> list[_Part]:
     return ordered
 
 
-def _plain(folder: Path, plan: Mapping[str, Any]) -> Iterator[_Part]:
-    for subject in plan["subjects"]:
-        model = _Model(subject["name"], RopeGeometry(**subject["geometry"]), bool(subject["same_tokens"]))
-        for spec in subject["methods"]:
-            own = [c for c in plan["manifest"]["cells"] if (c["model"], c["method"]) == (model.name, spec)]
-            cells = [_Cell(cell["kind"], [int(length) for length in cell["lengths"]]) for cell in own]
-            records = [_record(folder, cell["id"]) for cell in own]
+def _plain(folder: Path, plan: PlanRecord) -> Iterator[_Part]:
+    for subject in plan.subjects:
+        model = _Model(subject.name, subject.geometry, subject.same_tokens)
+        for spec in subject.methods:
+            own = [c for c in plan.manifest.cells if (c.model, c.method) == (model.name, spec)]
+            cells = [_Cell(cell.kind, cell.lengths or [cell.length]) for cell in own]
+            records = [_record(folder, cell.id) for cell in own]
             pairs = [(cell, record) for cell, record in zip(cells, records, strict=True) if record is not None]
             lacking = [cell for cell, record in zip(cells, records, strict=True) if record is None]
             measured = Measured(model, parse_method(spec), [c for c, _ in pairs], [r for _, r in pairs])
             yield _Part(measured, len(lacking), any(cell.kind == "passkey" for cell in lacking))
 
 
-def _tuned(folder: Path, plan: Mapping[str, Any]) -> Iterator[_Part]:
+def _tuned(folder: Path, plan: PlanRecord) -> Iterator[_Part]:
     """Rows of tuned weights, whose cells are named after those: found by the training that their records tell of."""
-    if not plan["trainings"]:
+    if not plan.trainings:
         return
-    first = plan["subjects"][0]
-    model = _Model(first["name"], RopeGeometry(**first["geometry"]), True)
+    first = plan.subjects[0]
+    model = _Model(first.name, first.geometry, True)
     records = [
         record for path in sorted((folder / CELLS_FOLDER).glob("*.json")) if (record := _record(folder, path.stem))
     ]
-    for training in plan["trainings"]:
-        own = [r for r in records if (r["settings"].get("training") or {}).get("id") == training["id"]]
-        cells = [_Cell(r["settings"]["kind"], _lengths(r["settings"]), training["id"]) for r in own]
-        summary = TrainingSummary(str(training["id"]))
-        method = parse_method(training["method"])
-        measured = Measured(model, method, cells, own, summary, int(training["covered"]))
-        missing = max(0, int(training["cells"]) - len(own))
+    for training in plan.trainings:
+        own = [r for r in records if (r["settings"].get("training") or {}).get("id") == training.id]
+        cells = [_Cell(r["settings"]["kind"], _lengths(r["settings"]), training.id) for r in own]
+        measured = Measured(
+            model, parse_method(training.method), cells, own, TrainingSummary(training.id), training.covered
+        )
+        missing = max(0, training.cells - len(own))
         yield _Part(measured, missing, missing > 0)
 
 

@@ -7,12 +7,13 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import MinLen
 
+from ropectl.records.json_form import optional
 from ropectl.records.manifest import SCHEMA_VERSION, Manifest
 
 
 @dataclass(frozen=True, kw_only=True)
 class HarnessRecord:
-    """Results of lm-evaluation-harness. Its own keys beside ``results`` stay in the file, and are not read.
+    """Results of lm-evaluation-harness, under its own keys from ``results`` on.
 
     Attributes:
         schema_version: Version of the meaning of these keys.
@@ -20,6 +21,11 @@ class HarnessRecord:
         method: Method spec; None for the checkpoint's own scaling.
         calls: Arguments of the three calls that the run consisted of, by function.
         results: Metrics by task, under the harness's own names.
+        groups: Metrics by group of tasks.
+        versions: Versions of the tasks.
+        n_shot: Examples before each question, by task; the key is ``n-shot``.
+        n_samples: Questions by task, ``original`` and ``effective``; the key is ``n-samples``.
+        higher_is_better: Whether more is better, by task and metric.
         manifest: What is needed to measure it again.
     """
 
@@ -32,4 +38,9 @@ class HarnessRecord:
     method: str | None = None
     calls: dict[str, dict[str, Any]] = field(default_factory=dict)
     results: Annotated[dict[str, dict[str, Any]], MinLen(1)]
+    groups: dict[str, Any] | None = optional()
+    versions: dict[str, Any] | None = optional()
+    n_shot: dict[str, Any] | None = optional(key="n-shot")
+    n_samples: dict[str, dict[str, Any]] | None = optional(key="n-samples")
+    higher_is_better: dict[str, Any] | None = optional()
     manifest: Manifest = field(default_factory=Manifest)

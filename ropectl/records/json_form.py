@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import field, fields, is_dataclass
+from dataclasses import Field, field, fields, is_dataclass
 from typing import Any
 
-_OPTIONAL = "optional"
+_OPTIONAL, _KEY = "optional", "key"
 
 
-def optional(beside: str = "") -> Any:
+def optional(beside: str = "", key: str = "") -> Any:
     """Declares a field that only some records have: where it is None, its key is left out of the JSON.
 
     Args:
         beside: Name of the field that decides instead, for a field that may be None and still stand there.
+        key: The key, where it can be no name of a field.
     """
-    return field(default=None, metadata={_OPTIONAL: beside})
+    return field(default=None, metadata={_OPTIONAL: beside, _KEY: key})
+
+
+def key_of(one: Field[Any]) -> str:
+    """Returns the JSON key of a field."""
+    key: str = one.metadata.get(_KEY) or one.name
+    return key
 
 
 def to_json(record: Any) -> dict[str, Any]:
@@ -32,13 +39,10 @@ def _plain(value: Any) -> Any:
         return value.to_json()
     if not is_dataclass(value):
         return value
-    return {
-        one.name: _plain(getattr(value, one.name))
-        for one in fields(value)
-        if _is_written(value, one.name, one.metadata)
-    }
+    written = (one for one in fields(value) if _is_written(value, one))
+    return {key_of(one): _plain(getattr(value, one.name)) for one in written}
 
 
-def _is_written(record: Any, name: str, metadata: Any) -> bool:
-    beside = metadata.get(_OPTIONAL)
-    return beside is None or getattr(record, beside or name) is not None
+def _is_written(record: Any, one: Field[Any]) -> bool:
+    beside = one.metadata.get(_OPTIONAL)
+    return beside is None or getattr(record, beside or one.name) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -11,6 +12,7 @@ from ropectl.records.bounds import REASONS
 from ropectl.records.comparison_record import ComparisonRecord
 from ropectl.records.harness_record import HarnessRecord
 from ropectl.records.inspection_record import InspectionRecord
+from ropectl.records.json_form import key_of
 from ropectl.records.passkey_record import PasskeyRecord
 from ropectl.records.patch_record import FinetuneRecord
 from ropectl.records.perplexity_record import PerplexityRecord
@@ -95,7 +97,7 @@ def read_as(kind: type[R], json: Any, place: str, command: str) -> R:
     from pydantic import ValidationError
 
     try:
-        record: R = adapter(cast(Any, kind)).validate_python(json)
+        record: R = adapter(cast(Any, kind)).validate_python(_by_field(kind, json))
         return record
     except ValidationError as error:
         problem = _problem(error.errors()[0])
@@ -105,6 +107,12 @@ def read_as(kind: type[R], json: Any, place: str, command: str) -> R:
         f"{place} looks like a record of {command}, but {problem}.",
         f"Was it cut short or edited? The command that wrote it, ropectl {command}, writes it anew.",
     )
+
+
+def _by_field(kind: Any, json: Any) -> Any:
+    """A JSON object with the names of fields in place of the few keys that can be none."""
+    names = {key_of(one): one.name for one in fields(kind) if key_of(one) != one.name}
+    return {names.get(key, key): value for key, value in json.items()} if names and isinstance(json, dict) else json
 
 
 @cache

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.errors import ConfigError
-from ropectl.records import SCHEMA_VERSION
+from ropectl.records import SCHEMA_VERSION, MetricsLine
+from ropectl.records.reading import read_as
 
 #: Records are a few hundred kilobytes; a file beyond this is something else [bytes].
 MAX_BYTES = 64 * 2**20
@@ -62,8 +63,8 @@ def read_json(path: Path, hint: str = _WANTED) -> Any:
         raise ConfigError(f"{path} holds a number of thousands of digits, which is no result.", hint) from None
 
 
-def read_record(path: Path) -> list[dict[str, Any]]:
-    """Returns the records in a file: one, or several where a command wrote a list of them.
+def read_objects(path: Path) -> list[dict[str, Any]]:
+    """Returns the JSON objects in a file: one, or several where a command wrote a list of records.
 
     Raises:
         ConfigError: If there is none, or one of a newer ropectl.
@@ -92,8 +93,8 @@ def check_version(record: Mapping[str, Any], path: Path) -> None:
         )
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Returns the objects in a file of one a line, such as metrics; lines that a kill cut short are left out.
+def read_metrics(path: Path) -> list[MetricsLine]:
+    """Returns the lines of a file of metrics; those that a kill cut short are left out.
 
     Raises:
         ConfigError: If the file is there and cannot be read.
@@ -101,14 +102,12 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return list(_lines(path)) if path.is_file() else []
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _lines(path: Path) -> Iterator[MetricsLine]:
     for line in read_bytes(path).decode("utf-8", "replace").split("\n"):
         try:
-            value = _checked(json.loads(line), str(path))
-        except (ValueError, RecursionError):
+            yield read_as(MetricsLine, _checked(json.loads(line), str(path)), str(path), "finetune")
+        except (ValueError, RecursionError, ConfigError):
             continue
-        if isinstance(value, dict) and isinstance(value.get("step"), int):
-            yield value
 
 
 def _checked(value: Any, place: str, depth: int = 0) -> Any:

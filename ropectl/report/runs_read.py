@@ -13,8 +13,9 @@ from ropectl.compare.run import COMPARISON_FILE
 from ropectl.compare.so_far import comparison_so_far, covers
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
-from ropectl.report.record_shapes import checked, kind_of
-from ropectl.report.run_files import check_version, read_bytes, read_json, read_lines, read_record
+from ropectl.records import ComparisonRecord, FinetuneRecord, MetricsLine, PlanRecord, UnfinishedTraining, to_json
+from ropectl.records.reading import AnyRecord, read_as, read_record
+from ropectl.report.run_files import check_version, read_bytes, read_json, read_metrics, read_objects
 
 TUNED_FOLDER, METRICS, RUN, RUN_SUFFIX = "tuned", "metrics.jsonl", "run.json", ".run"
 
@@ -28,10 +29,10 @@ class Curves:
 
     Attributes:
         metrics: One entry a step or validation.
-        settings: What it was asked for.
+        settings: What it was asked for, by name.
     """
 
-    metrics: Sequence[Mapping[str, Any]]
+    metrics: Sequence[MetricsLine]
     settings: Mapping[str, Any]
 
 
@@ -41,19 +42,36 @@ class Run:
 
     Attributes:
         place: What was named.
-        kind: What the record is, as in :data:`ropectl.report.record_shapes.KINDS`.
-        record: The record, checked.
+        typed: The record.
         files: Names and contents of what it was read from.
         name: What tells it from the others on a page.
         curves: Trainings, by their id; that of a training's own record has the empty id.
     """
 
     place: Path
-    kind: str
-    record: Mapping[str, Any]
+    typed: AnyRecord
     files: Sequence[tuple[str, bytes]]
     name: str = ""
     curves: Mapping[str, Curves] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """What the record is."""
+        return self.typed.kind
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """The record as JSON values."""
+        record: dict[str, Any] = json.loads(json.dumps(to_json(self.typed)))
+        return (
+            {**record, "model": getattr(self.typed, "model", None) or "plain numbers"} if self.kind != "run" else record
+        )
+
+    @property
+    def lines(self) -> list[Mapping[str, Any]]:
+        """The metrics of the training that the record is of, as JSON values."""
+        own = self.curves.get("")
+        return json.loads(json.dumps([to_json(line) for line in own.metrics])) if own else []
 
 
 def read_runs(places: Sequence[Path]) -> list[Run]:
@@ -86,7 +104,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
     if distinct == len(runs):
         return named
     return [
-        f"{name} ({run.record.get('method', number)})" if named.count(name) > 1 else name
+        f"{name} ({getattr(run.typed, 'method', None) or number})" if named.count(name) > 1 else name
         for number, (name, run) in enumerate(zip(named, runs, strict=True), 1)
     ]
 
@@ -102,14 +120,14 @@ def _read(place: Path) -> list[Run]:
         )
     runs = []
     content = read_bytes(place)
-    for record in read_record(place):
-        kind = kind_of(record, str(place))
-        if kind.name == "run":
+    for each in read_objects(place):
+        record = read_record(each, str(place))
+        if isinstance(record, UnfinishedTraining):
             return [_folder(place.parent)]
-        curves = _tuned_curves(place.parent) if kind.name == "comparison" else {}
-        if kind.name == "finetune":
+        curves = _tuned_curves(place.parent) if isinstance(record, ComparisonRecord) else {}
+        if isinstance(record, FinetuneRecord):
             curves = _own_curves(place.parent.with_name(place.parent.name + RUN_SUFFIX))
-        runs.append(Run(place, kind.name, checked(record, kind, str(place)), [(place.name, content)], curves=curves))
+        runs.append(Run(place, record, [(place.name, content)], curves=curves))
     return runs
 
 
@@ -125,10 +143,8 @@ def _folder(place: Path) -> Run:
     if (place / RUN).is_file():
         whole = _absolute(place)
         finished = whole.with_name(whole.name.removesuffix(RUN_SUFFIX)) / SIDECAR
-        if whole.name.endswith(RUN_SUFFIX) and finished.is_file():
-            record = read_record(finished)[0]
-            if "training" in record:
-                return replace(_read(finished)[0], place=place)
+        if whole.name.endswith(RUN_SUFFIX) and finished.is_file() and "training" in read_objects(finished)[0]:
+            return replace(_read(finished)[0], place=place)
         return _training(place)
     found = ", ".join(sorted(path.name for path in place.iterdir())[:5])
     lacks = f"it has neither {COMPARISON_FILE} nor {PLAN_FILE} nor {RUN}, but {found}" if found else "it is empty"
@@ -149,7 +165,7 @@ def _check_file(path: Path) -> None:
     )
 
 
-def read_plan(place: Path) -> dict[str, Any] | None:
+def read_plan(place: Path) -> PlanRecord | None:
     """Returns the plan of a run folder; None if there is none.
 
     Raises:
@@ -161,38 +177,26 @@ def read_plan(place: Path) -> dict[str, Any] | None:
     plan = read_json(path, hint)
     if not isinstance(plan, dict):
         raise ConfigError(f"{path} is no plan of a comparison.", hint)
-    return plan
+    check_version(plan, path)
+    return read_as(PlanRecord, plan, str(path), PlanRecord.written_by)
 
 
-def _comparison(place: Path, plan: dict[str, Any] | None) -> Run:
+def _comparison(place: Path, plan: PlanRecord | None) -> Run:
     path = place / COMPARISON_FILE
     if path.is_file():
         run = replace(_read(path)[0], place=place)
-        if plan is None or covers(run.record, plan):
+        if plan is None or (isinstance(run.typed, ComparisonRecord) and covers(run.typed, plan)):
             return run
     assert plan is not None, "one of the two is there"
-    check_version(plan, place / PLAN_FILE)
     record = comparison_so_far(place, plan)
-    kind = kind_of(record, str(place))
-    content = json.dumps(record, indent=2).encode()
-    return Run(
-        place,
-        kind.name,
-        checked(record, kind, str(place)),
-        [("comparison-unfinished.json", content)],
-        curves=_tuned_curves(place),
-    )
+    content = json.dumps(to_json(record), indent=2).encode()
+    return Run(place, record, [("comparison-unfinished.json", content)], curves=_tuned_curves(place))
 
 
 def _training(place: Path) -> Run:
     path = place / RUN
-    record = read_json(path)
-    if not isinstance(record, dict):
-        raise ConfigError(f"{path} holds no settings of a training.", "The command that began it writes it anew.")
-    kind = kind_of(record, str(path))
-    return Run(
-        place, kind.name, checked(record, kind, str(path)), _files(place, RUN, METRICS), curves=_own_curves(place)
-    )
+    record = read_as(UnfinishedTraining, read_json(path), str(path), UnfinishedTraining.written_by)
+    return Run(place, record, _files(place, RUN, METRICS), curves=_own_curves(place))
 
 
 def _files(place: Path, *names: str) -> list[tuple[str, bytes]]:
@@ -217,8 +221,12 @@ def _tuned(folder: Path) -> Iterator[tuple[str, Curves]]:
 
 
 def _curves(place: Path) -> Curves | None:
-    metrics = read_lines(place / METRICS)
+    metrics = read_metrics(place / METRICS)
     if not metrics:
         return None
-    settings = read_json(place / RUN).get("settings", {}) if (place / RUN).is_file() else {}
-    return Curves(metrics, settings if isinstance(settings, dict) else {})
+    path = place / RUN
+    if not path.is_file():
+        return Curves(metrics, {})
+    return Curves(
+        metrics, read_as(UnfinishedTraining, read_json(path), str(path), UnfinishedTraining.written_by).settings
+    )

@@ -148,12 +148,12 @@ class View:
 
     Attributes:
         parts: Its tables and sentences.
-        values: Its measured values, one a row, by the names in ``values.FIELDS``; None where nothing was measured.
+        has_values: Whether there are measured values in it, to be written one a row.
         is_headed: Whether model and method stand above.
     """
 
     parts: Callable[[Any], Sequence[Part]]
-    values: Callable[[Any], Iterable[Mapping[str, Any]]] | None = None
+    has_values: bool = False
     is_headed: bool = True
 
     def all_parts(self, record: Record) -> list[Part]:

@@ -3,145 +3,167 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-#: The columns. What does not apply is empty, and so is the value of what could not be measured.
-#:
-#: - ``model``, ``method``, ``tuned``: what was measured; ``tuned`` where the method was trained first.
-#: - ``task``: of ``eval-tasks``.
-#: - ``measure``, ``protocol``, ``unit``: what the value is.
-#: - ``length``: context [tokens]; ``depth``: of the fact that is asked for, in [0, 1]; ``position``: of that fact, or of
-#:   the first target of a bin of positions [tokens].
-#: - ``ci_low``, ``ci_high``: ends of the 95 % interval; ``n``: of how many ``n_of`` (tokens, trials, tasks) the value is.
-#: - ``beyond_capacity``: whether the length passes what the method is made for.
-FIELDS = (
-    "model", "method", "tuned", "task", "measure", "protocol", "length", "depth", "position",
-    "value", "unit", "ci_low", "ci_high", "n", "n_of", "beyond_capacity",
-)  # fmt: skip
-
-Values = Iterator[Mapping[str, Any]]
-Fields = dict[str, Any]
+from ropectl.records import (
+    ComparisonRecord,
+    PasskeyCell,
+    PasskeyLength,
+    PasskeyRecord,
+    PerplexityPoint,
+    PerplexityRecord,
+    TaskCell,
+    TaskLength,
+    TasksRecord,
+)
+from ropectl.records.reading import AnyRecord
 
 
-def comparison_values(record: Mapping[str, Any]) -> Values:
-    """Returns the values of a comparison."""
-    for row in record["rows"]:
-        about: Fields = {
-            "model": row.get("model") or record["model"],
-            "method": row["method"],
-            "tuned": bool(row.get("training")),
-        }
-        for protocol in ("perplexity", "tail"):
-            kind = "prefix" if protocol == "perplexity" else "tail"
-            yield from _points({**about, "protocol": kind}, row[protocol])
-        yield from _passkeys(about, row["passkey"])
-        for sense, value in row["reach"].items():
-            shown = math.inf if sense == "computes" and value is None else value
-            yield {**about, "measure": f"reach_{sense}", "value": shown, "unit": "tokens"}
-        yield {**about, "measure": "short_delta", "value": row["short_delta"], "unit": "1"}
-        yield {**about, "measure": "seconds", "value": row["seconds"], "unit": "s"}
+@dataclass(frozen=True)
+class MeasuredValue:
+    """One measured number; the fields are the columns. What does not apply is None, and so is what could not be measured.
+
+    Attributes:
+        model: The model, as the user wrote it.
+        method: Method spec.
+        tuned: Whether the method was trained first.
+        task: Task spec, of ``eval-tasks``.
+        measure: What the value is.
+        protocol: Protocol of a perplexity.
+        length: Context [tokens].
+        depth: Of the fact that is asked for, in [0, 1].
+        position: Of that fact, or of the first target of a bin of positions [tokens].
+        value: The number.
+        unit: Its unit.
+        ci_low: Lower end of its 95 % interval.
+        ci_high: Upper end.
+        n: Of how many ``n_of`` it is.
+        n_of: ``tokens``, ``trials`` or ``tasks``.
+        beyond_capacity: Whether the length passes what the method is made for.
+        training: Id of the training.
+    """
+
+    model: str
+    method: str
+    tuned: bool = False
+    task: str | None = None
+    measure: str = ""
+    protocol: str | None = None
+    length: int | None = None
+    depth: float | None = None
+    position: int | None = None
+    value: float | None = None
+    unit: str = "1"
+    ci_low: float | None = None
+    ci_high: float | None = None
+    n: int | None = None
+    n_of: str | None = None
+    beyond_capacity: bool | None = None
+    training: str | None = None
 
 
-def perplexity_values(record: Mapping[str, Any]) -> Values:
-    """Returns the values of ``eval-perplexity``."""
-    about = {**_about(record), "protocol": record["protocol"]}
-    yield from _points(about, record["points"])
-    if "models" in record.get("reach", {}) and record["protocol"] == "tail":
-        yield {**about, "measure": "reach_models", "value": record["reach"]["models"], "unit": "tokens"}
-    if record.get("short_delta") is not None:
-        yield {**about, "measure": "short_delta", "value": record["short_delta"], "unit": "1"}
+Values = Iterator[MeasuredValue]
 
 
-def passkey_values(record: Mapping[str, Any]) -> Values:
-    """Returns the values of ``eval-passkey``."""
-    about = _about(record)
-    yield from _passkeys(about, record["lengths"])
-    for accuracy, length in record["k_max"].items():
-        yield {**about, "measure": f"k_max_{accuracy}", "value": length, "unit": "tokens"}
-    yield {**about, "measure": "reach_uses", "value": record["reach"]["uses"], "unit": "tokens"}
+def values_of(record: AnyRecord) -> Values:
+    """Returns the measured values of a record; none where nothing was measured."""
+    if isinstance(record, ComparisonRecord):
+        yield from _comparison(record)
+    elif isinstance(record, PerplexityRecord):
+        yield from _perplexity(record)
+    elif isinstance(record, PasskeyRecord):
+        yield from _passkey(record)
+    elif isinstance(record, TasksRecord):
+        yield from _tasks(record)
 
 
-def tasks_values(record: Mapping[str, Any]) -> Values:
-    """Returns the values of ``eval-tasks``."""
-    about = _about(record)
-    for result in record["tasks"]:
-        named = {**about, "task": result["task"]}
-        for entry in result["lengths"]:
-            at = {**named, "length": entry["length"], "beyond_capacity": entry["beyond_capacity"]}
-            for cell, place in ((entry, {}), *((cell, _place(cell)) for cell in entry["depths"])):
-                yield {**at, **place, "measure": "score", "value": cell["score"], **_trials(cell)}
-                if cell.get("answer_logprob") is not None:
-                    yield {**at, **place, **_logprob(cell)}
-        yield {**named, "measure": "reach_uses", "value": result["uses"], "unit": "tokens"}
-    for entry in record["average"]:
-        shared = {"task": "average", "length": entry["length"], "beyond_capacity": entry["beyond_capacity"]}
-        yield {
-            **about,
-            **shared,
-            "measure": "score",
-            "value": entry["score"],
-            "unit": "1",
-            "n": entry["tasks"],
-            "n_of": "tasks",
-        }
-    yield {**about, "task": "average", "measure": "reach_uses", "value": record["reach"]["uses"], "unit": "tokens"}
+def _comparison(record: ComparisonRecord) -> Values:
+    for row in record.rows:
+        training = row.training.id if row.training else None
+        about = MeasuredValue(row.model, row.method, training is not None, training=training)
+        yield from _points(replace(about, protocol="prefix"), row.perplexity)
+        yield from _points(replace(about, protocol="tail"), row.tail)
+        yield from _lengths(about, row.passkey)
+        computes = math.inf if row.reach.computes is None else row.reach.computes
+        for sense, tokens in (("computes", computes), ("models", row.reach.models), ("uses", row.reach.uses)):
+            yield replace(about, measure=f"reach_{sense}", value=tokens, unit="tokens")
+        yield replace(about, measure="short_delta", value=row.short_delta)
+        yield replace(about, measure="seconds", value=row.seconds, unit="s")
 
 
-def _about(record: Mapping[str, Any]) -> Fields:
-    return {"model": record["model"], "method": record["method"], "tuned": False}
+def _perplexity(record: PerplexityRecord) -> Values:
+    about = MeasuredValue(record.model, record.method, protocol=record.protocol)
+    yield from _points(about, record.points)
+    if record.protocol == "tail":
+        yield replace(about, measure="reach_models", value=record.reach.models, unit="tokens")
+    if record.short_delta is not None:
+        yield replace(about, measure="short_delta", value=record.short_delta)
 
 
-def _points(about: Fields, points: Sequence[Mapping[str, Any]]) -> Values:
+def _passkey(record: PasskeyRecord) -> Values:
+    about = MeasuredValue(record.model, record.method)
+    yield from _lengths(about, record.lengths)
+    for accuracy, length in record.k_max.items():
+        yield replace(about, measure=f"k_max_{accuracy}", value=length, unit="tokens")
+    yield replace(about, measure="reach_uses", value=record.reach.uses, unit="tokens")
+
+
+def _tasks(record: TasksRecord) -> Values:
+    about = MeasuredValue(record.model, record.method)
+    for result in record.tasks:
+        named = replace(about, task=result.task)
+        yield from _lengths(named, result.lengths)
+        yield replace(named, measure="reach_uses", value=result.uses, unit="tokens")
+    average = replace(about, task="average")
+    for entry in record.average:
+        yield replace(
+            average, length=entry.length, beyond_capacity=entry.beyond_capacity, measure="score", value=entry.score,
+            n=entry.tasks, n_of="tasks",
+        )  # fmt: skip
+    yield replace(average, measure="reach_uses", value=record.reach.uses, unit="tokens")
+
+
+def _points(about: MeasuredValue, points: Sequence[PerplexityPoint]) -> Values:
     for point in points:
-        at = {**about, "length": point["context_length"], "beyond_capacity": point["beyond_capacity"]}
-        counted = {"n": point["num_tokens"], "n_of": "tokens"}
-        interval = {"ci_low": point.get("ci_low"), "ci_high": point.get("ci_high")}
-        yield {**at, "measure": "perplexity", "value": point["perplexity"], "unit": "1", **interval, **counted}
-        if point.get("bits_per_byte") is not None:
-            yield {**at, "measure": "bits_per_byte", "value": point["bits_per_byte"], "unit": "bits/byte", **counted}
-        if point.get("num_windows", 0) > point.get("num_documents", 0):  # else it is the mean over documents
-            mean = point["window_mean_perplexity"]
-            yield {**at, "measure": "window_mean_perplexity", "value": mean, "unit": "1", **counted}
-        if point.get("gain_over_trained") is not None:
-            interval = {"ci_low": point["gain_ci_low"], "ci_high": point["gain_ci_high"]}
-            gain = {"measure": "gain_over_trained", "value": point["gain_over_trained"], "unit": "nats/token"}
-            yield {**at, **gain, **interval, **counted}
-        if point.get("num_candidates"):
-            counted = {"n": point["num_candidates"], "n_of": "tokens"}
-            value = point["candidates_perplexity"]
-            yield {**at, "measure": "candidates_perplexity", "value": value, "unit": "1", **counted}
-        for part in point.get("positions", ()):
-            counted = {"n": part["num_tokens"], "n_of": "tokens"}
-            loss = part["nll_sum"] / part["num_tokens"] if part["num_tokens"] else None
-            yield {
-                **at,
-                "measure": "nll_by_position",
-                "position": part["start"],
-                "value": loss,
-                "unit": "nats/token",
-                **counted,
-            }
+        at = replace(
+            about, length=point.context_length, beyond_capacity=point.beyond_capacity, n=point.num_tokens, n_of="tokens"
+        )
+        yield replace(at, measure="perplexity", value=point.perplexity, ci_low=point.ci_low, ci_high=point.ci_high)
+        if point.bits_per_byte is not None:
+            yield replace(at, measure="bits_per_byte", value=point.bits_per_byte, unit="bits/byte")
+        if point.num_windows > point.num_documents:  # else it is the mean over documents
+            yield replace(at, measure="window_mean_perplexity", value=point.window_mean_perplexity)
+        if point.gain_over_trained is not None:
+            yield replace(
+                at, measure="gain_over_trained", value=point.gain_over_trained, unit="nats/token",
+                ci_low=point.gain_ci_low, ci_high=point.gain_ci_high,
+            )  # fmt: skip
+        if point.num_candidates:
+            value = point.candidates_perplexity
+            yield replace(at, measure="candidates_perplexity", value=value, n=point.num_candidates)
+        for part in point.positions:
+            loss = part.nll_sum / part.num_tokens if part.num_tokens else None
+            yield replace(
+                at, measure="nll_by_position", position=part.start, value=loss, unit="nats/token", n=part.num_tokens
+            )
 
 
-def _passkeys(about: Fields, results: Sequence[Mapping[str, Any]]) -> Values:
-    for result in results:
-        at = {**about, "length": result["length"], "beyond_capacity": result["beyond_capacity"]}
-        for cell, place in ((result, {}), *((cell, _place(cell)) for cell in result.get("depths", ()))):
-            yield {**at, **place, "measure": "passkey", "value": cell["correct"] / cell["trials"], **_trials(cell)}
-            if cell.get("answer_logprob") is not None:
-                yield {**at, **place, **_logprob(cell)}
+def _lengths(about: MeasuredValue, lengths: Sequence[PasskeyLength] | Sequence[TaskLength]) -> Values:
+    """Values of passkeys or of a task: by length, and by place in each."""
+    for entry in lengths:
+        at = replace(about, length=entry.length, beyond_capacity=entry.beyond_capacity)
+        yield from _trials(at, entry)
+        for cell in entry.depths:
+            position = cell.needle_position if isinstance(cell, PasskeyCell) else cell.position
+            yield from _trials(replace(at, depth=cell.depth, position=position), cell)
 
 
-def _place(cell: Mapping[str, Any]) -> Fields:
-    return {"depth": cell["depth"], "position": cell.get("needle_position", cell.get("position"))}
-
-
-def _trials(cell: Mapping[str, Any]) -> Fields:
-    interval = {"ci_low": cell.get("ci_low"), "ci_high": cell.get("ci_high")}
-    return {"unit": "1", **interval, "n": cell["trials"], "n_of": "trials"}
-
-
-def _logprob(cell: Mapping[str, Any]) -> Fields:
-    value = cell["answer_logprob"]
-    return {"measure": "answer_logprob", "value": value, "unit": "nats", "n": cell["trials"], "n_of": "trials"}
+def _trials(at: MeasuredValue, found: PasskeyLength | PasskeyCell | TaskLength | TaskCell) -> Values:
+    at = replace(at, n=found.trials, n_of="trials")
+    measure, value = (
+        ("passkey", found.accuracy) if isinstance(found, PasskeyLength | PasskeyCell) else ("score", found.score)
+    )
+    yield replace(at, measure=measure, value=value, ci_low=found.ci_low, ci_high=found.ci_high)
+    if found.answer_logprob is not None:
+        yield replace(at, measure="answer_logprob", value=found.answer_logprob, unit="nats")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 LONG = "yarn:factor=16,beta_fast=48,beta_slow=2,attention_factor=1.25"
+GEOMETRY = {"rotary_dim": 32, "rope_theta": 10_000.0, "original_max_position_embeddings": 512}
 METHODS = ("none", "pi:factor=4", "yarn:factor=4", "yarn:factor=8,beta_fast=16", LONG, "dynamic-ntk")
 LENGTHS = (256, 512, 1024, 2048)
 
@@ -65,7 +66,8 @@ def comparison(
     pick = {"model": model, "method": methods[-1], "reasons": ["uses 2048 tokens: the longest"], "training": None}
     return {
         "schema_version": 1, "model": model, "models": [model], "lengths": list(lengths), "rows": rows, "pick": pick,
-        "target_length": max(lengths), "geometry": {"original_max_position_embeddings": trained},
+        "target_length": max(lengths), "geometry": {**GEOMETRY, "original_max_position_embeddings": trained},
+        "text": "builtin:stdlib",
         "verdict": [f"Of the {max(lengths)} tokens asked for, the pick computes all."], "same_tokens": True,
     }  # fmt: skip
 
@@ -87,13 +89,13 @@ def several_models() -> dict[str, Any]:
 
 
 def strange_numbers() -> dict[str, Any]:
-    """A comparison with numbers that a sane run does not give."""
+    """A comparison with possible numbers that a sane run does not give."""
     record = comparison(("none", "pi:factor=4", "abf:factor=4"))
-    values = (float("nan"), float("inf"), 1e30, 0.0, None, 1.0, -1.0, 99_999.96)
+    values = (1e308, 5e-324, 1e30, 1e-9, None, 1.0, 0.5, 99_999.96)
     for row in record["rows"]:
         row["perplexity"] = [point(n, v) for n, v in zip(LENGTHS, values, strict=False)]
         values = values[4:] + values[:4]
-    record["rows"][0]["short_delta"], record["rows"][1]["short_delta"] = float("nan"), float("inf")
+    record["rows"][0]["short_delta"], record["rows"][1]["short_delta"] = None, 12_345.678
     record["rows"][2]["passkey"] = []
     record["pick"], record["verdict"] = None, []
     return record
@@ -116,7 +118,7 @@ def perplexity(protocol: str = "prefix", preset: str | None = None) -> dict[str,
         "model": "an/organisation", "method": LONG, "protocol": protocol, "preset": preset,
         "stride": 256 if protocol in ("sliding", "overlapping") else None, "text": "hf:some/name:train#text",
         "bos": {"policy": "auto", "token_id": 1, "token": "<|begin_of_text|>"}, "points": points,
-        "geometry": {"original_max_position_embeddings": 512}, "manifest": {"documents": ["d"] * 100},
+        "geometry": GEOMETRY, "manifest": {"documents": ["d"] * 100},
         "reach": {"models": 512}, "short_delta": 0.105, "verdict": ["models up to 512 tokens."],
     }  # fmt: skip
 
@@ -127,13 +129,14 @@ def passkey(grid: str = "depth", num_depths: int = 5) -> dict[str, Any]:
     if grid == "position":
         results = [{**r, "depths": r["depths"][: j + 2]} for j, r in enumerate(results)]
     return {
-        "model": "builtin:tiny", "method": "none", "grid": grid, "lengths": results, "k_max": {"0.2": 2048, "0.8": 0},
+        "model": "builtin:tiny", "method": "none", "geometry": GEOMETRY, "cells": [], "grid": grid, "lengths": results, "k_max": {"0.2": 2048, "0.8": 0},
         "num_differing": 3 if grid == "position" else None, "reach": {"uses": 512}, "verdict": "Uses 512 tokens.",
     }  # fmt: skip
 
 
 def tasks(num_lengths: int = 6) -> dict[str, Any]:
     """A record of ``eval-tasks``."""
+    counts = {"prompt_tokens": 1000, "answer_tokens": 24, "scores": []}
     names = ["needle", "variable-tracking:chains=3,hops=2", "common-words"]
     results = []
     for i, name in enumerate(names):
@@ -148,15 +151,22 @@ def tasks(num_lengths: int = 6) -> dict[str, Any]:
                 "answer_logprob": -0.5,
             }
             depths = [{**cell, "depth": d / 2, "position": d, "score": d / 2} for d in range(3)] if i == 0 else []
-            lengths.append({**cell, "length": 1024 * 2**j, "beyond_capacity": j > 2, "depths": depths})
-        entry = {"task": name, "metric": "contained", "chance": (2e-37, 0.25, None)[i], "uses": (None, 0, 4096)[i]}
+            lengths.append({**cell, "length": 1024 * 2**j, "beyond_capacity": j > 2, "depths": depths, **counts})
+        entry = {
+            "task": name,
+            "metric": "contained",
+            "chance": (2e-37, 0.25, None)[i],
+            "uses": (None, 0, 4096)[i],
+            "prompts_sha256": "",
+        }
         results.append({**entry, "lengths": lengths})
     average = [
         {"length": 1024 * 2**j, "score": 0.5, "tasks": 3, "trials": 25, "beyond_capacity": j > 2}
         for j in range(num_lengths)
     ]
     return {
-        "model": "builtin:tiny", "method": "yarn:factor=4", "geometry": {"original_max_position_embeddings": 4096},
+        "model": "builtin:tiny", "method": "yarn:factor=4", "text": "builtin:stdlib",
+        "geometry": {**GEOMETRY, "original_max_position_embeddings": 4096},
         "tasks": results, "average": average, "reach": {"uses": None, "used_score": 0.9},
     }  # fmt: skip
 

@@ -1,9 +1,13 @@
-"""Small records of every kind, as the commands write them, for tests of figures and pages."""
+"""Small records of every kind, as the commands write them, for tests of figures; and their figures."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from typing import Any
+
+from ropectl.records import MetricsLine
+from ropectl.records.reading import read_as, read_record
+from ropectl.report.figures import catalog
 
 GEOMETRY = {"rotary_dim": 32, "rope_theta": 10000.0, "original_max_position_embeddings": 512}
 LENGTHS = [256, 512, 1024, 2048]
@@ -37,6 +41,15 @@ def points(perplexities: list[float], capacity: int = 2048) -> list[dict[str, An
     return [point(length, value, length > capacity, length == LENGTHS[-1]) for length, value in pairs]
 
 
+def passkey_cell(length: int, depth: float, position: int, share: float) -> dict[str, Any]:
+    """Passkeys at one place."""
+    return {
+        "length": length, "depth": depth, "needle_position": position, "prompt_tokens": length - 6, "answer_tokens": 6,
+        "correct": round(share * 10), "trials": 10, "accuracy": share, "ci_low": 0.0, "ci_high": 1.0,
+        "answer_logprob": -0.5,
+    }  # fmt: skip
+
+
 def passkeys(shares: list[float], capacity: int = 2048) -> list[dict[str, Any]]:
     """Passkeys at LENGTHS: the same share at every depth."""
     return [
@@ -47,11 +60,9 @@ def passkeys(shares: list[float], capacity: int = 2048) -> list[dict[str, Any]]:
             "accuracy": share,
             "ci_low": max(0.0, share - 0.1),
             "ci_high": min(1.0, share + 0.1),
+            "answer_logprob": -0.5,
             "beyond_capacity": length > capacity,
-            "depths": [
-                {"length": length, "depth": depth, "needle_position": round(depth * length), "accuracy": share}
-                for depth in DEPTHS
-            ],
+            "depths": [passkey_cell(length, depth, round(depth * length), share) for depth in DEPTHS],
         }
         for length, share in zip(LENGTHS, shares, strict=True)
     ]
@@ -114,6 +125,7 @@ def perplexity_record(method: str = "yarn:factor=4", protocol: str = "prefix") -
         "model": "m",
         "method": method,
         "geometry": dict(GEOMETRY),
+        "text": "builtin:stdlib",
         "protocol": protocol,
         "points": points([10.9, 10.0, 9.4, 8.9]),
         "unscaled": points([9.9, 9.1, 11.7, 26.3])[:2],
@@ -128,11 +140,12 @@ def passkey_record(grid: str = "depth") -> dict[str, Any]:
     if grid == "position":
         for entry in lengths:
             entry["depths"] = [
-                {"depth": 0.0, "needle_position": position, "accuracy": entry["accuracy"]}
+                passkey_cell(entry["length"], 0.0, position, entry["accuracy"])
                 for position in (49, 128, 256, 1024)
                 if position < entry["length"]
             ]
-    return {"model": "m", "method": "ntk:factor=4", "geometry": dict(GEOMETRY), "grid": grid, "lengths": lengths}
+    about = {"model": "m", "method": "ntk:factor=4", "geometry": dict(GEOMETRY)}
+    return {**about, "grid": grid, "lengths": lengths, "cells": []}
 
 
 def tasks_record() -> dict[str, Any]:
@@ -142,6 +155,9 @@ def tasks_record() -> dict[str, Any]:
         {
             "task": task,
             "metric": "exact",
+            "chance": None,
+            "uses": None,
+            "prompts_sha256": "",
             "lengths": [
                 {
                     "length": length,
@@ -149,14 +165,18 @@ def tasks_record() -> dict[str, Any]:
                     "trials": 20,
                     "ci_low": max(0.0, score - 0.2),
                     "ci_high": min(1.0, score + 0.2),
-                    "beyond_capacity": False,
+                    "prompt_tokens": length - 6,
+                    "answer_tokens": 6,
+                    "answer_logprob": -0.5,
+                    "scores": [],
                 }
                 for length, score in zip(LENGTHS, values, strict=True)
             ],
         }
         for task, values in scores.items()
     ]
-    return {"model": "m", "method": "yarn:factor=4", "geometry": dict(GEOMETRY), "tasks": tasks}
+    about = {"model": "m", "method": "yarn:factor=4", "geometry": dict(GEOMETRY), "text": "builtin:stdlib"}
+    return {**about, "tasks": tasks, "average": []}
 
 
 def metrics(steps: int = 60) -> list[dict[str, Any]]:
@@ -183,3 +203,18 @@ def every_record() -> dict[str, dict[str, Any]]:
         "positions": passkey_record("position"),
         "tasks": tasks_record(),
     }
+
+
+def drawings_of(record: dict[str, Any]) -> list[catalog.Drawing]:
+    """The figures of a record as a command writes it."""
+    return catalog.drawings_of(read_record(record, "record"))
+
+
+def drawings_of_runs(records: dict[str, dict[str, Any]]) -> list[catalog.Drawing]:
+    """The figures of several together."""
+    return catalog.drawings_of_runs({name: read_record(record, name) for name, record in records.items()})
+
+
+def training_drawings(lines: list[dict[str, Any]], settings: dict[str, Any]) -> list[catalog.Drawing]:
+    """The figures of a training's metrics."""
+    return catalog.training_drawings([read_as(MetricsLine, line, "metrics", "finetune") for line in lines], settings)

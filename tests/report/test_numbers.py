@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
+from ropectl.printable import printable
 from ropectl.report import views
 from ropectl.report.formats import FORMATS
+from ropectl.report.formats.csv import COLUMNS
 from ropectl.report.formats.latex import latex_escape
 from ropectl.report.formats.markdown import markdown_escape
 from ropectl.report.sheet import Cell, Column, Row, Sentence, Sheet, View
 from ropectl.report.terminal import terminal_lines
-from ropectl.report.values import FIELDS
 
 from . import records
 
@@ -106,7 +107,7 @@ def test_every_number_is_written(number: int, form: str) -> None:
 
 def csv_rows(view: View, record: dict[str, Any]) -> list[dict[str, str]]:
     text = FORMATS["csv"].write(view, record)
-    assert text.splitlines()[0] == ",".join(FIELDS) and "\r" not in text
+    assert text.splitlines()[0] == ",".join(COLUMNS) and "\r" not in text
     rows = list(csv.DictReader(io.StringIO(text)))
     assert all(None not in row and None not in row.values() for row in rows), "as many fields as columns"
     return rows
@@ -130,7 +131,7 @@ def test_csv_has_every_value_of_a_comparison_unrounded() -> None:
         for result in row["passkey"]:
             for cell, depth in ((result, ""), *((cell, str(cell["depth"])) for cell in result["depths"])):
                 entry = found[(*about, "passkey", "", str(result["length"]), depth)]
-                assert float(entry["value"]) == cell["correct"] / cell["trials"] and int(entry["n"]) == cell["trials"]
+                assert float(entry["value"]) == cell["accuracy"] and int(entry["n"]) == cell["trials"]
         computes = row["reach"]["computes"]
         shown = float(found[(*about, "reach_computes", "", "", "")]["value"])
         assert shown == (math.inf if computes is None else computes)
@@ -158,6 +159,14 @@ def test_csv_of_the_other_commands(view: View, record: dict[str, Any], measures:
     assert len(set(keys)) == len(keys)
     for row in rows:
         assert row["value"] == "" or row["value"] == repr(float(row["value"])) or row["value"].isdigit()
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_spreadsheet_runs_what_a_record_says(start: str) -> None:
+    record = records.passkey() | {"model": f"{start}cmd()", "method": "-yarn"}
+    rows = csv_rows(views.PASSKEY, record)
+    assert {row["model"] for row in rows} == {printable(f"'{start}cmd()")} and rows[0]["method"] == "'-yarn"
+    assert any(float(row["value"]) < 0 for row in rows if row["value"]), "a negative number stays one"
 
 
 HOSTILE = 'a|b *c* _d_ <e> [f](g) `h` # $i$ & ~j \\k {l} ^m % "n" -- \' --- 1. 中文'

@@ -6,6 +6,7 @@ import math
 import re
 import subprocess
 import sys
+import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from ropectl.errors import ConfigError
-from ropectl.report.figures.catalog import Drawing, drawings_of, drawings_of_runs, training_drawings
+from ropectl.report.figures.catalog import Drawing
 from ropectl.report.figures.output import svg_text, write_figures
 from ropectl.report.figures.style import COLOURS, REFERENCE_COLOUR, looks
 from ropectl.report.figures.training import smoothed
@@ -23,13 +24,19 @@ from tests.report.records_to_draw import (
     DEPTHS,
     GEOMETRY,
     comparison,
+    drawings_of,
+    drawings_of_runs,
     every_record,
     metrics,
     passkey_record,
     perplexity_record,
+    row,
     tasks_record,
+    training_drawings,
 )
 from tests.report.test_figures import overlapping
+
+MARKUP = "<script>alert('x')</script>&\"$\\frac{1}{0}$\x00\x1b[31m"
 
 
 def drawing(found: list[Drawing], name: str) -> Drawing:
@@ -146,8 +153,8 @@ def test_heat_maps() -> None:
     figure = drawing(drawings_of(record), "passkeys").draw()
     panels = figure.axes[:4]
     assert [axes.get_title(loc="left") for axes in panels] == ["none", "pi", "yarn", "pi, tuned"]
-    for axes, row in zip(panels, record["rows"], strict=True):
-        shares = [100 * entry["accuracy"] for entry in row["passkey"]]
+    for axes, measured in zip(panels, record["rows"], strict=True):
+        shares = [100 * entry["accuracy"] for entry in measured["passkey"]]
         values = axes.collections[0].get_array()
         assert values.tolist() == [shares] * len(DEPTHS)
         assert [text.get_text() for text in axes.texts] == [f"{share:.0f}" for share in shares] * len(DEPTHS)
@@ -234,7 +241,7 @@ def test_pairs_are_computed_from_the_specs() -> None:
 
 
 def test_training_curves() -> None:
-    one = training_drawings(metrics(), {"settings": {"model": "m", "method": "pi", "strategy": "lora"}})[0]
+    one = training_drawings(metrics(), {"model": "m", "method": "pi", "strategy": "lora"})[0]
     figure = one.draw()
     loss, perplexity, passkey = figure.axes
     assert curves(loss)[0] == [(step, 1.0 + 2.0 / step) for step in range(1, 61)]
@@ -345,8 +352,7 @@ def test_svg_for_a_page() -> None:
 @pytest.mark.process
 def test_no_torch_and_matplotlib_only_to_draw() -> None:
     code = (
-        "import sys; from tests.report.records_to_draw import comparison, metrics\n"
-        "from ropectl.report.figures.catalog import drawings_of, training_drawings\n"
+        "import sys; from tests.report.records_to_draw import comparison, drawings_of, metrics, training_drawings\n"
         "found = [*drawings_of(comparison()), *training_drawings(metrics(), {})]\n"
         "assert 'matplotlib' not in sys.modules\n"
         "[one.draw() for one in found]\n"
@@ -354,3 +360,95 @@ def test_no_torch_and_matplotlib_only_to_draw() -> None:
         "assert 'torch' not in sys.modules and 'transformers' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+def texts(content: str) -> list[str]:
+    return ["".join(node.itertext()) for node in ET.fromstring(content).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_rows_that_failed_are_left_out_and_said() -> None:
+    record = comparison()
+    failed = {**row("ntk:factor=4", [1, 1, 1, 1], [0, 0, 0, 0], 0.0, 0), "perplexity": [], "tail": [], "passkey": []}
+    record["rows"].append({**failed, "short_delta": None, "errors": ["out of memory"]})
+    found = {one.name: one for one in drawings_of(record)}
+    assert "ntk" not in " ".join(texts(svg_text(found["perplexity"].draw())))
+    assert "Not measured: ntk." in found["passkeys"].caption
+    for entry in record["rows"]:
+        entry["passkey"] = []
+    assert not any(one.name.startswith("passkey") for one in drawings_of(record))
+
+
+def test_a_record_makes_no_file_be_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]")
+    record = comparison()
+    record["rows"] = [row(f"longrope:factor=4,long_factor=@{tmp_path}/secret", [9, 9, 9, 9], [1, 1, 1, 1], 0.0, 2048)]
+    assert "pairs" not in [one.name for one in drawings_of(record)]
+    factors = ":".join(map(str, range(1, 17)))
+    record["rows"][0]["method"] = f"longrope:factor=4,long_factor={factors}"
+    assert "pairs" in [one.name for one in drawings_of(record)]
+
+
+@pytest.mark.parametrize("name", [MARKUP, "m" * 200, "\u4e2d\u6587\u6a21\u578b", "_hidden", "$x$", " ", "a\nb"])
+def test_names_are_text_and_nothing_else(name: str, tmp_path: Path) -> None:
+    record = comparison()
+    record["rows"][2]["method"] = name
+    found = drawings_of(record)
+    contents = [svg_text(one.draw()) for one in found[:2]]
+    assert not any("<script" in content for content in contents)
+    shown = texts(contents[0])
+    assert len([text for text in shown if text.strip()]) > 8
+    if name in ("_hidden", "$x$", "\u4e2d\u6587\u6a21\u578b"):
+        assert name in shown
+    for wide in (False, True):
+        assert [overlapping(one.draw(wide=wide)) for one in found if one.name in ("perplexity", "passkeys")] == [[], []]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write_figures(found[:1], tmp_path)
+
+
+def test_twenty_methods() -> None:
+    record = comparison()
+    record["rows"] = [
+        row(
+            f"yarn:factor=4,beta_fast={20 + index}", [9 + index / 9] * 4, [1.0, 0.9, 0.5, index / 20], 0.01 * index, 512
+        )
+        for index in range(20)
+    ]
+    found = drawings_of(record)
+    assert len(found) == 7
+    for one in found:
+        for wide in (False, True) if one.name in ("perplexity", "passkeys") else (False,):
+            figure = one.draw(wide=wide)
+            assert overlapping(figure) == [], one.name
+            if one.name == "perplexity":
+                labels = [text.get_text() for text in figure.legends[0].get_texts()]
+                assert len(labels) == len(set(labels)) == 20
+
+
+def test_equal_names_are_told_apart() -> None:
+    record = comparison()
+    record["rows"] = [record["rows"][2]] * 3
+    labels = [text.get_text() for text in drawings_of(record)[0].draw().legends[0].get_texts()]
+    assert labels == ["yarn", "yarn #2", "yarn #3"]
+
+
+@pytest.mark.parametrize("kind", ["perplexity", "passkey", "tasks"])
+def test_one_length_only(kind: str) -> None:
+    record = every_record()[kind]
+    for holder, key in (
+        (record, "points"),
+        (record, "lengths"),
+        *((task, "lengths") for task in record.get("tasks", [])),
+    ):
+        if key in holder:
+            holder[key] = holder[key][:1]
+    for one in drawings_of(record):
+        assert overlapping(one.draw()) == []
+
+
+def test_a_training_with_only_validations_or_only_losses() -> None:
+    assert training_drawings([], {}) == [] == training_drawings(metrics()[1:2], {})
+    only_validations = [line for line in metrics() if "validation" in line]
+    assert len(training_drawings(only_validations, {})[0].draw().axes) == 2
+    only_losses = [{**line, "loss": -5.0} for line in metrics() if "loss" in line]
+    assert len(training_drawings(only_losses, {})[0].draw().axes) == 1

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropectl.report.figures.catalog import drawings_of
 from ropectl.report.figures.ticks import MOST, tick_texts, value_ticks
 
-from .records_to_draw import perplexity_record
+from .records_to_draw import drawings_of, perplexity_record
 
 
 @given(st.floats(1e-3, 1e9), st.floats(1.02, 1e12))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from ropectl.records.reading import AnyRecord
 from ropectl.report.figures.costs import cost_drawings
 from ropectl.report.figures.drawing import Drawing
+from ropectl.report.figures.evidence import evidence_of, evidence_of_runs
 from ropectl.report.figures.pairs import pair_drawings
 from ropectl.report.figures.passkeys import passkey_curves, passkey_maps
 from ropectl.report.figures.perplexity import perplexity_drawings
 from ropectl.report.figures.positions import position_drawings
-from ropectl.report.figures.reading import evidence_of, evidence_of_runs
 from ropectl.report.figures.retrieval import task_drawings
 from ropectl.report.figures.subjects import Evidence
 from ropectl.report.figures.training import training_drawings
@@ -30,12 +30,12 @@ KINDS: tuple[Callable[[Evidence], list[Drawing]], ...] = (
 )
 
 
-def drawings_of(record: Mapping[str, Any]) -> list[Drawing]:
+def drawings_of(record: AnyRecord) -> list[Drawing]:
     """Returns the figures of a result record of any kind; nothing where nothing in it can be drawn."""
     return _drawings(evidence_of(record))
 
 
-def drawings_of_runs(records: Mapping[str, Mapping[str, Any]]) -> list[Drawing]:
+def drawings_of_runs(records: Mapping[str, AnyRecord]) -> list[Drawing]:
     """Returns the figures of several records in common panels, each curve called after its run.
 
     Args:

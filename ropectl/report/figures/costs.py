@@ -44,16 +44,16 @@ def cost_drawings(evidence: Evidence) -> list[Drawing]:
     if length is None or len(places) < 2:
         return []
     found = [_price_drawing(evidence, length, places)]
-    trained = [place for place in places if place.subject.cost.tokens or place.subject.cost.seconds]
-    tokens = [place.subject.cost.tokens or 0.0 for place in trained]
-    if len(trained) > 1 and min(tokens) > 0 and max(tokens) / min(tokens) > LEAST_RATIO:
+    trained = [place for place in places if place.subject.training_tokens]
+    tokens = [place.subject.training_tokens or 0 for place in trained]
+    if len(trained) > 1 and max(tokens) / min(tokens) > LEAST_RATIO:
         found.append(_training_drawing(evidence, length, trained))
     return found
 
 
 def _places(evidence: Evidence) -> tuple[int | None, list[_Place]]:
-    priced = [s for s in evidence.subjects if s.cost.short_delta is not None]
-    curves = [(s.perplexity if evidence.same_tokens else s.bits).get(PREFIX, ()) for s in priced]
+    priced = [s for s in evidence.subjects if s.short_delta is not None]
+    curves = [s.curve(PREFIX, in_bits=not evidence.same_tokens) for s in priced]
     lengths = [{point.length for point in curve} for curve in curves if curve]
     common = set.intersection(*lengths) if lengths else set()
     if not common:
@@ -61,8 +61,8 @@ def _places(evidence: Evidence) -> tuple[int | None, list[_Place]]:
     longest, found = max(common), []
     for subject, curve in zip(priced, curves, strict=True):
         for point in curve:
-            if point.length == longest and subject.cost.short_delta is not None:
-                found.append(_Place(subject, 100 * subject.cost.short_delta, point.value))
+            if point.length == longest and subject.short_delta is not None:
+                found.append(_Place(subject, 100 * subject.short_delta, point.value))
     return longest, found
 
 
@@ -96,7 +96,7 @@ def _training_drawing(evidence: Evidence, length: int, places: Sequence[_Place])
         from matplotlib.ticker import EngFormatter, NullLocator
 
         (axes,) = canvas.panels([2.0])
-        tokens = [place.subject.cost.tokens or 0.0 for place in places]
+        tokens = [float(place.subject.training_tokens or 0) for place in places]
         value_axis(axes, [place.quality for place in places])
         axes.set_xscale("log")
         axes.set_xlim(min(tokens) / 1.3, max(tokens) * 1.3)
@@ -155,7 +155,7 @@ def _markers(
             "marker": "o" if look.marker == "." else look.marker,
             "markersize": 6.5 if subject.tuned else 4.8,
             "color": look.color,
-            "markerfacecolor": look.color if (subject.cost.uses or 0) >= length else "white",
+            "markerfacecolor": look.color if (subject.uses or 0) >= length else "white",
         }
         axes.plot([across], [place.quality], linestyle="", zorder=4, **form)
         legend.append((subject.name, sample_line(Look(look.color, "", look.marker), **form)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ropectl.lengths import format_length
@@ -42,15 +41,6 @@ def shared_length(subjects: Iterable[Subject]) -> int | None:
     """Returns the trained length [tokens] if it is the same for all."""
     lengths = {subject.trained_length for subject in subjects}
     return lengths.pop() if len(lengths) == 1 else None
-
-
-def percent(curve: Sequence[Point]) -> list[Point]:
-    """Returns shares in per cent."""
-
-    def times(value: float | None) -> float | None:
-        return None if value is None else 100 * value
-
-    return [replace(p, value=100 * p.value, low=times(p.low), high=times(p.high)) for p in curve]
 
 
 def all_values(curves: Curves, with_intervals: bool) -> list[float]:

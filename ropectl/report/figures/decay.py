@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ropectl.report.figures.output import house_style, save_figure
-from ropectl.report.figures.style import curve_style, geometry_title, method_label, place_legend, write_text
+from ropectl.report.figures.output import save_figure
+from ropectl.report.figures.style import (
+    curve_style,
+    geometry_title,
+    house_style,
+    method_label,
+    place_legend,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ropectl.lengths import format_length
-from ropectl.report.figures.output import house_style
-from ropectl.report.figures.style import SMALL, TRAINED_COLOUR, Look, Size, fitted, text_width
+from ropectl.report.figures.style import SMALL, TRAINED_COLOUR, Look, Size, fitted, house_style, text_width
 from ropectl.report.figures.ticks import tick_texts, value_ticks
 
 if TYPE_CHECKING:

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ropectl.report.figures.output import house_style, save_figure
+from ropectl.report.figures.output import save_figure
 from ropectl.report.figures.style import (
     REFERENCE_COLOUR,
     TRAINED_COLOUR,
     curve_style,
     geometry_title,
+    house_style,
     method_label,
     place_legend,
     write_text,

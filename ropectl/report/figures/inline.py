@@ -1,20 +1,28 @@
-"""Figures as SVG inside of a page, where several stand side by side and share one set of styles and ids."""
+"""Figures as SVG inside of a page, whose policy allows no styles, and where several stand side by side."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 _SVG = "http://www.w3.org/2000/svg"
 
 #: What matplotlib's style sheet sets on everything; in a page it would be set on all of the page.
-_INHERITED = "stroke-linejoin: round; stroke-linecap: butt"
+_INHERITED = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
+
+#: ``font: italic 700 10px 'A', 'B', serif``.
+_FONT = re.compile(r"(?P<before>.*?)(?P<size>[\d.]+(?:px|pt|em|%)?)\s+(?P<family>\D.*)")
+
+#: ``#name`` and ``url(#name)``.
+_REFERENCE = re.compile(r"#([^)\s\"']+)")
 
 
 def inlined(content: bytes, title: str, prefix: str, size: Sequence[float]) -> str:
-    """Returns an SVG file as an element to stand in HTML: self-contained, without prolog, style sheet or metadata.
+    """Returns an SVG file as an element to stand in HTML: self-contained, without prolog, styles or metadata.
+
+    Texts in it stay texts: whatever a name consists of is escaped where the element is written.
 
     Args:
         content: The file that matplotlib wrote.
@@ -34,29 +42,50 @@ def inlined(content: bytes, title: str, prefix: str, size: Sequence[float]) -> s
     name.text = title
     root.insert(0, name)
     width, height = (f"{length * 96:.0f}" for length in size)  # a CSS pixel is 1/96 inch
-    attributes = {
-        "xmlns": _SVG,
-        "role": "img",
-        "aria-labelledby": f"{prefix}title",
-        "width": width,
-        "height": height,
-        "style": f"max-width: 100%; height: auto; {_INHERITED}",
-    }
-    for key, value in attributes.items():
+    shape = {"xmlns": _SVG, "role": "img", "aria-labelledby": f"{prefix}title", "width": width, "height": height}
+    for key, value in {**shape, **_INHERITED}.items():
         root.set(key, value)
+    _drop_ids(root)
     return ET.tostring(root, encoding="unicode")
 
 
 def _localise(element: ET.Element, prefix: str) -> None:
-    """Takes the namespaces off a tag and its attributes, and puts the prefix on its id and on those it refers to."""
+    """Takes off namespaces, turns styles into attributes, and puts the prefix on the id and on those it refers to."""
     element.tag = element.tag.rpartition("}")[2]
-    for key, value in list(element.attrib.items()):
-        del element.attrib[key]
-        key = key.rpartition("}")[2]
+    attributes = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
+    attributes.update(_properties(attributes.pop("style", "")))
+    element.attrib.clear()
+    for key, value in attributes.items():
         if key == "id":
             value = prefix + value
         elif key == "href" and value.startswith("#"):
             value = f"#{prefix}{value[1:]}"
         else:
-            value = re.sub(r"url\(#", f"url(#{prefix}", value)
+            value = value.replace("url(#", f"url(#{prefix}")
         element.set(key, value)
+
+
+def _properties(style: str) -> Iterator[tuple[str, str]]:
+    """The properties of a style, all of which SVG knows as attributes too, but for a font's short form."""
+    for declaration in filter(None, map(str.strip, style.split(";"))):
+        name, _, value = (part.strip() for part in declaration.partition(":"))
+        if name == "font" and (font := _FONT.fullmatch(value)):
+            yield from (("font-size", font["size"]), ("font-family", font["family"]))
+            yield from (
+                ("font-style" if word.isalpha() and word != "bold" else "font-weight", word)
+                for word in font["before"].split()
+            )
+        else:
+            yield name, value
+
+
+def _drop_ids(root: ET.Element) -> None:
+    """Takes out the ids that nothing refers to, and those that are there already: equal images are called alike."""
+    used = {name for element in root.iter() for value in element.attrib.values() for name in _REFERENCE.findall(value)}
+    used.add(root.get("aria-labelledby", ""))
+    for element in root.iter():
+        name = element.get("id")
+        if name is not None and name not in used:
+            del element.attrib["id"]
+        elif name is not None:
+            used.discard(name)

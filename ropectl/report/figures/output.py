@@ -2,47 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ropectl.errors import ConfigError
+from ropectl.report.figures.drawing import Drawing
 from ropectl.report.figures.inline import inlined
-from ropectl.report.figures.style import Size
+from ropectl.report.figures.style import house_style
 from ropectl.runs import check_writable, written_aside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from ropectl.report.figures.drawing import Drawing
 
 #: What a figure can be written as, and the metadata that keeps the time of day out of it.
 FORMATS: dict[str, dict[str, Any]] = {
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None, "ModDate": None},
     ".png": {},
-}
-
-_SETTINGS: Any = {
-    "font.family": "sans-serif",
-    "font.size": 10.0,
-    "axes.titlesize": 11.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "text.usetex": False,
-    "svg.hashsalt": "ropectl",
-    # Text stays text: it can be searched, copied, read aloud and set in a font that has a name's script.
-    # Layout is computed with DejaVu Sans, which is wider than what browsers put in its place.
-    "svg.fonttype": "none",
-    "hatch.linewidth": 0.5,
 }
 
 
@@ -67,30 +45,10 @@ def check_figure(path: Path) -> None:
         raise ConfigError(error.message, "Choose another place: --plot FILE") from None
 
 
-@contextmanager
-def house_style(size: Size | None = None) -> Iterator[None]:
-    """Draws with our settings only: neither a user's matplotlibrc nor an earlier figure changes anything.
-
-    Args:
-        size: Of a figure in a paper or on a page; None for the large ones of ``inspect``.
-    """
-    import matplotlib
-
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        # Names may be in any script: a bitmap shows boxes for what its font lacks, an SVG the name.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_SETTINGS)
-        if size:
-            settings: Any = size.settings
-            matplotlib.rcParams.update(settings)
-        yield
-
-
 def save_figure(figure: Figure, path: Path, hint: str = "Choose another place: --plot FILE", dpi: int = 150) -> None:
     """Writes a figure that is either whole or not there; one that was there is replaced.
 
-    To be called within :func:`house_style`.
+    To be called within :func:`~ropectl.report.figures.style.house_style`.
 
     Args:
         figure: The figure.

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ropectl.lengths import format_length
 from ropectl.report.figures.curves import (
     finish_panels,
     paint_curves,
-    percent,
     reading_words,
     shared_length,
     subject_looks,
 )
 from ropectl.report.figures.drawing import Canvas, Drawing, drawing, name_axes, share_axis
 from ropectl.report.figures.style import HEAT_COLOURS, NOT_MEASURED, fitted, shorten
-from ropectl.report.figures.subjects import Cell, Evidence, Subject
+from ropectl.report.figures.subjects import Evidence, Subject
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +40,7 @@ _PLACES = {
 
 def passkey_curves(evidence: Evidence) -> list[Drawing]:
     """Returns the share of passkeys found by length, several subjects in one panel."""
-    curves = {s.name: percent(s.passkey) for s in evidence.subjects if s.passkey}
+    curves = {s.name: s.passkey_shares for s in evidence.subjects if s.passkey}
     if len(curves) < 2:
         return []
     trained = shared_length(evidence.subjects)
@@ -61,17 +60,17 @@ def passkey_maps(evidence: Evidence) -> list[Drawing]:
     """Returns small multiples of heat maps, for each kind of grid that was measured: one panel a subject, same cells."""
     found = []
     for grid, (_, meaning) in _PLACES.items():
-        subjects = [s for s in evidence.subjects if s.cells and s.grid == grid]
+        subjects = [s for s in evidence.subjects if s.passkey_cells and s.grid == grid]
         if not subjects:
             continue
-        trained, trials = shared_length(subjects), sorted({p.samples for s in subjects for p in s.passkey if p.samples})
+        trained, trials = shared_length(subjects), sorted({entry.trials for s in subjects for entry in s.passkey})
         caption = f"Share of planted numbers found [%], by prompt length and {meaning}; hatched: not measured"
         if trained is not None:
             caption += f"; right of the line: past the trained length, {format_length(trained)} tokens"
         if trials:
             many = str(trials[0]) if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
             caption += f"; {many} prompts a length"
-        absent = [shorten(s.name) for s in evidence.subjects if not s.cells]
+        absent = [shorten(s.name) for s in evidence.subjects if not s.passkey_cells]
         caption += f". Not measured: {', '.join(absent)}." if 0 < len(absent) < len(subjects) else "."
         name = "passkeys" if grid == "depth" else "passkeys-position"
         title = f"Passkeys found by length and {grid}"
@@ -80,8 +79,8 @@ def passkey_maps(evidence: Evidence) -> list[Drawing]:
 
 
 def _painter(subjects: Sequence[Subject], grid: str, trained: int | None) -> Any:
-    lengths = sorted({cell.length for s in subjects for cell in s.cells})
-    places = sorted({cell.place for s in subjects for cell in s.cells})
+    lengths = sorted({length for s in subjects for length, _ in s.passkey_cells})
+    places = sorted({place for s in subjects for _, place in s.passkey_cells})
 
     def paint(canvas: Canvas) -> None:
         em = canvas.size.font / 72
@@ -98,7 +97,7 @@ def _painter(subjects: Sequence[Subject], grid: str, trained: int | None) -> Any
         used = list(grid_axes.flat)[: len(subjects)]
         image: Any = None
         for axes, subject in zip(used, subjects, strict=True):
-            image = _map(axes, subject.cells, lengths, places, has_numbers)
+            image = _map(axes, subject.passkey_cells, lengths, places, has_numbers)
             within = sum(length <= trained for length in lengths) if trained is not None else 0
             if 0 < within < len(lengths):
                 axes.axvline(within - 0.5, color="black", linewidth=1.6)
@@ -122,14 +121,14 @@ def _painter(subjects: Sequence[Subject], grid: str, trained: int | None) -> Any
     return paint
 
 
-def _map(axes: Axes, cells: Sequence[Cell], lengths: Sequence[int], places: Sequence[float], numbers: bool) -> Any:
+def _map(
+    axes: Axes, cells: Mapping[tuple[int, float], float], lengths: Sequence[int], places: Sequence[float], numbers: bool
+) -> Any:
     import numpy as np
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 
-    values = [[float("nan")] * len(lengths) for _ in places]
-    for cell in cells:
-        values[places.index(cell.place)][lengths.index(cell.length)] = 100 * cell.share
+    values = [[100 * cells.get((length, place), float("nan")) for length in lengths] for place in places]
     colours = colormaps[HEAT_COLOURS].with_extremes(bad=(1, 1, 1, 0))
     axes.add_patch(Rectangle((-0.5, -0.5), len(lengths), len(places), zorder=0, **NOT_MEASURED))
     # A mesh, not an image: an SVG of it has no bitmap inside, and its cells are sharp at any size.

@@ -46,7 +46,7 @@ def perplexity_drawings(evidence: Evidence) -> list[Drawing]:
     unit = "Perplexity" if evidence.same_tokens else "Bits per byte"
     found = []
     for protocol, words in PROTOCOLS.items():
-        measured = {s.name: (s.perplexity if evidence.same_tokens else s.bits).get(protocol) for s in evidence.subjects}
+        measured = {s.name: s.curve(protocol, in_bits=not evidence.same_tokens) for s in evidence.subjects}
         curves = {name: curve for name, curve in measured.items() if curve}
         if curves:
             name, title, scored = (part.format(unit) for part in words)

@@ -13,7 +13,7 @@ def position_drawings(evidence: Evidence) -> list[Drawing]:
 
     Early positions have few tokens and differ between texts, not methods: they are left out where there are others.
     """
-    measured = {s.name: s.nll for s in evidence.subjects if s.nll}
+    measured = {s.name: curve for s in evidence.subjects if (curve := s.loss_by_position)}
     if not measured:
         return []
     late = {name: [pair for pair in curve if pair[0] >= FIRST_SHOWN_POSITION] for name, curve in measured.items()}
@@ -38,11 +38,10 @@ def position_drawings(evidence: Evidence) -> list[Drawing]:
         name_axes(axes, x="position in the window [tokens]", y="loss [nats a token]")
         mark_trained(axes, trained)
 
-    windows = sorted({s.window for s in evidence.subjects if s.nll and s.window})
+    windows = sorted({s.loss_window for s in evidence.subjects if s.name in measured})
     caption = "Mean loss of the targets at each position"
-    if windows:
-        span = str(windows[0]) if len(windows) == 1 else f"{windows[0]} to {windows[-1]}"
-        caption += f" of the longest context, {span} tokens, two bins an octave"
+    span = str(windows[0]) if len(windows) == 1 else f"{windows[0]} to {windows[-1]}"
+    caption += f" of the longest context, {span} tokens, two bins an octave"
     if trained is not None:
         caption += f"; shaded: the trained length, {trained} tokens"
     caption += "."

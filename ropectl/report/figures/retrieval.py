@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropectl.report.figures.curves import finish_panels, paint_curves, percent, reading_words, shared_length
+from ropectl.report.figures.curves import finish_panels, paint_curves, reading_words, shared_length
 from ropectl.report.figures.drawing import Canvas, Drawing, drawing, name_axes, share_axis
 from ropectl.report.figures.style import looks, shorten
 from ropectl.report.figures.subjects import Evidence, Subject
@@ -15,7 +15,7 @@ def task_drawings(evidence: Evidence) -> list[Drawing]:
 
 
 def _of_subject(subject: Subject, index: int | None) -> Drawing:
-    curves = {task: percent(curve) for task, curve in subject.tasks.items()}
+    curves = subject.task_scores
     styles = dict(zip(curves, looks([(task, False, False) for task in curves]), strict=True))
     trained = shared_length([subject])
 

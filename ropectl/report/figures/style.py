@@ -1,8 +1,10 @@
-"""How curves are told apart, in colour, in grey and for the colour-blind; and names that fit beside them."""
+"""The look of all figures: how curves are told apart, in colour, in grey and for the colour-blind; and names that fit."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import warnings
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -37,6 +39,25 @@ MAX_LABEL = 38
 _NUM_MARKERS = 8
 
 
+_SETTINGS: Any = {
+    "font.family": "sans-serif",
+    "font.size": 10.0,
+    "axes.titlesize": 11.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "text.usetex": False,
+    "svg.hashsalt": "ropectl",
+    # Text stays text: it can be searched, copied, read aloud and set in a font that has a name's script.
+    # Layout is computed with DejaVu Sans, which is wider than what browsers put in its place.
+    "svg.fonttype": "none",
+    "hatch.linewidth": 0.5,
+}
+
 #: Size of ticks and legends as part of the font size.
 SMALL = 0.93
 
@@ -67,6 +88,26 @@ class Size(Enum):
             "figure.constrained_layout.h_pad": 0.03,
             "figure.constrained_layout.w_pad": 0.03,
         }
+
+
+@contextmanager
+def house_style(size: Size | None = None) -> Iterator[None]:
+    """Draws with our settings only: neither a user's matplotlibrc nor an earlier figure changes anything.
+
+    Args:
+        size: Of a figure in a paper or on a page; None for the large ones of ``inspect``.
+    """
+    import matplotlib
+
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        # Names may be in any script: a bitmap shows boxes for what its font lacks, an SVG the name.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_SETTINGS)
+        if size:
+            settings: Any = size.settings
+            matplotlib.rcParams.update(settings)
+        yield
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
-"""What figures are about, as numbers that can be drawn."""
+"""What figures are about: the rows of a comparison, or the model of an evaluation, with the points of their curves."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ropectl.records import PasskeyLength, PerplexityPoint, TaskLength
 from ropectl.rope.geometry import RopeGeometry
 
 PREFIX, TAIL = "prefix", "tail"
@@ -32,32 +34,6 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """Share of passkeys found at one length and place of the needle."""
-
-    length: int
-    place: float
-    share: float
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a method costs and brings; None where it was not measured.
-
-    Attributes:
-        short_delta: Relative change of perplexity up to the trained length, against the unscaled model.
-        tokens: Tokens of its training.
-        seconds: Time of its training [s].
-        uses: Longest length up to which planted numbers are found; 0 if none.
-    """
-
-    short_delta: float | None = None
-    tokens: float | None = None
-    seconds: float | None = None
-    uses: float | None = None
-
-
-@dataclass(frozen=True)
 class Subject:
     """What a curve or a panel is about: a row of a comparison, or the model of one evaluation.
 
@@ -67,36 +43,85 @@ class Subject:
         family: Subjects of one family have one colour: the same method, trained or not.
         tuned: Whether it was trained.
         trained_length: L, context of the pre-training [tokens].
-        perplexity: Points by protocol.
-        bits: The same in bits per byte.
-        nll: Mean loss by position, (position, nats a token), in the longest context that has it.
-        window: That context [tokens]; 0 where there is none.
-        passkey: Share of passkeys found by length.
-        cells: The same by place of the needle.
-        grid: What ``place`` is: ``depth`` (share of the length) or ``position`` [tokens].
-        tasks: Score by length, by task.
-        cost: What it costs.
+        points: Perplexity by protocol.
+        passkey: Passkeys found by length.
+        grid: What tells the passkeys of a length apart: ``depth`` (share of the length) or ``position`` [tokens].
+        tasks: Scores by length, by task.
+        short_delta: Relative change of perplexity up to the trained length, against the unscaled model.
+        training_tokens: Tokens of its training; None where it was not trained.
+        uses: Longest length up to which planted numbers are found [tokens]; 0 if none.
     """
 
     name: str
-    method: str = ""
+    method: str = "none"
     family: str = ""
     tuned: bool = False
     trained_length: int | None = None
-    perplexity: Mapping[str, Sequence[Point]] = field(default_factory=dict)
-    bits: Mapping[str, Sequence[Point]] = field(default_factory=dict)
-    nll: Sequence[tuple[float, float]] = ()
-    window: int = 0
-    passkey: Sequence[Point] = ()
-    cells: Sequence[Cell] = ()
+    points: Mapping[str, Sequence[PerplexityPoint]] = field(default_factory=dict)
+    passkey: Sequence[PasskeyLength] = ()
     grid: str = "depth"
-    tasks: Mapping[str, Sequence[Point]] = field(default_factory=dict)
-    cost: Cost = Cost()
+    tasks: Mapping[str, Sequence[TaskLength]] = field(default_factory=dict)
+    short_delta: float | None = None
+    training_tokens: int | None = None
+    uses: int | None = None
 
     @property
     def is_reference(self) -> bool:
         """Whether it is the model as it was trained, which everything is compared with."""
         return self.method == "none" and not self.tuned
+
+    def curve(self, protocol: str, in_bits: bool = False) -> list[Point]:
+        """Returns the perplexities of a protocol by length, or the same in bits per byte, which has no intervals."""
+        found = []
+        for point in self.points.get(protocol, ()):
+            value = point.bits_per_byte if in_bits else point.perplexity
+            low, high = (None, None) if in_bits or point.ci_high is None else (point.ci_low, point.ci_high)
+            if value:  # 0 has no place on a logarithmic axis
+                at = point.context_length
+                found.append(Point(at, value, low, high, point.beyond_capacity, point.num_documents))
+        return sorted(found, key=lambda point: point.length)
+
+    @property
+    def passkey_shares(self) -> list[Point]:
+        """The share of passkeys found by length [%]."""
+        return _percent(
+            (at.length, at.accuracy, at.ci_low, at.ci_high, at.beyond_capacity, at.trials) for at in self.passkey
+        )
+
+    @property
+    def passkey_cells(self) -> dict[tuple[int, float], float]:
+        """The share of passkeys found by length and place of the needle."""
+        return {
+            (at.length, cell.depth if self.grid == "depth" else cell.needle_position): cell.accuracy
+            for at in self.passkey
+            for cell in at.depths
+        }
+
+    @property
+    def task_scores(self) -> dict[str, list[Point]]:
+        """The score by length [%], by task."""
+        return {
+            task: _percent(
+                (at.length, at.score, at.ci_low, at.ci_high, at.beyond_capacity, at.trials) for at in lengths
+            )
+            for task, lengths in self.tasks.items()
+        }
+
+    @property
+    def loss_window(self) -> int:
+        """The longest context whose losses are known by position [tokens]; 0 if none is."""
+        return max((p.context_length for points in self.points.values() for p in points if p.positions), default=0)
+
+    @property
+    def loss_by_position(self) -> list[tuple[float, float]]:
+        """Mean losses [nats a token] at the geometric middle of each bin of positions of that context."""
+        points = [p for points in self.points.values() for p in points if p.positions]
+        longest = max(points, key=lambda point: point.context_length, default=None)
+        return [
+            (math.sqrt(part.start * (part.end - 1)), part.nll_sum / part.num_tokens)
+            for part in (longest.positions if longest else ())
+            if part.num_tokens and part.start > 0  # position 0 has no place on a logarithmic axis
+        ]
 
 
 @dataclass(frozen=True)
@@ -116,3 +141,9 @@ class Evidence:
     remarks: Sequence[str] = ()
     geometry: RopeGeometry | None = None
     target_length: int | None = None
+
+
+def _percent(shares: Iterable[tuple[int, float, float, float, bool, int]]) -> list[Point]:
+    return [
+        Point(at, 100 * value, 100 * low, 100 * high, beyond, n) for at, value, low, high, beyond, n in sorted(shares)
+    ]

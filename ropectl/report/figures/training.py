@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ropectl.lengths import format_length
+from ropectl.records import MetricsLine
 from ropectl.report.figures.drawing import Canvas, Drawing, drawing, name_axes, sample_line, share_axis, value_axis
-from ropectl.report.figures.reading import length_of, mapping, number, text
 from ropectl.report.figures.style import REFERENCE_COLOUR, Look, looks, shorten
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ KINDS = {"perplexity": "perplexity", "passkey": "passkeys [%]"}
 Measured = dict[int, dict[int, float]]
 
 
-def training_drawings(metrics: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[Drawing]:
+def training_drawings(metrics: Sequence[MetricsLine], settings: Mapping[str, Any]) -> list[Drawing]:
     """Returns the curves of a training: loss by step, and perplexity and passkeys of the validations by length.
 
     Args:
         metrics: Lines of a run's ``metrics.jsonl``. Of a step that stands there twice, the last counts: a run that was
             continued repeats steps.
-        settings: The run's ``run.json``, or the settings in it.
+        settings: What was asked for, by name.
     """
     losses = _losses(metrics)
     measured = {kind: found for kind in KINDS if (found := _validations(metrics, kind))}
@@ -62,38 +62,23 @@ def training_drawings(metrics: Sequence[Mapping[str, Any]], settings: Mapping[st
     return [drawing("training", "Training", _caption(metrics, settings, measured, best), paint)]
 
 
-def _losses(metrics: Sequence[Mapping[str, Any]]) -> dict[int, float]:
-    found = {}
-    for line in metrics:
-        step, loss = _step(line), number(mapping(line).get("loss"))
-        if step is not None and loss is not None:
-            found[step] = loss
-    return dict(sorted(found.items()))
+def _losses(metrics: Sequence[MetricsLine]) -> dict[int, float]:
+    return dict(sorted({line.step: line.loss for line in metrics if line.loss is not None}.items()))
 
 
-def _step(line: Any) -> int | None:
-    value = mapping(line).get("step")
-    return 0 if value == 0 and not isinstance(value, bool) else length_of(value)
-
-
-def _validations(metrics: Sequence[Mapping[str, Any]], kind: str) -> Measured:
-    """Values by step, by length [tokens]; JSON writes lengths as text."""
+def _validations(metrics: Sequence[MetricsLine], kind: str) -> Measured:
+    """Values by step, by length [tokens]."""
     found: Measured = {}
-    for line in metrics:
-        step = _step(line)
-        for key, given in mapping(mapping(mapping(line).get("validation")).get(kind)).items():
-            length = length_of(int(key)) if str(key).isascii() and str(key).isdigit() and len(str(key)) < 11 else None
-            value = number(given)
-            if step is None or length is None or value is None:
-                continue
-            if value > 0 if kind == "perplexity" else 0 <= value <= 1:
-                found.setdefault(length, {})[step] = value if kind == "perplexity" else 100 * value
-    return {length: dict(sorted(found[length].items())) for length in sorted(found)}
+    for line in sorted((line for line in metrics if line.validation), key=lambda line: line.step):
+        assert line.validation is not None
+        values = line.validation.perplexity if kind == "perplexity" else line.validation.passkey
+        for length, value in values.items():
+            found.setdefault(length, {})[line.step] = value if kind == "perplexity" else 100 * value
+    return {length: found[length] for length in sorted(found)}
 
 
-def _best_step(metrics: Sequence[Mapping[str, Any]]) -> int | None:
-    steps = [_step(line) for line in metrics if mapping(line).get("best") is True]
-    return max((step for step in steps if step is not None), default=None)
+def _best_step(metrics: Sequence[MetricsLine]) -> int | None:
+    return max((line.step for line in metrics if line.best), default=None)
 
 
 def _last(losses: Mapping[int, float], measured: Mapping[str, Measured]) -> int:
@@ -138,16 +123,14 @@ def _paint_validations(axes: Axes, kind: str, curves: Measured, styles: Mapping[
 
 
 def _caption(
-    metrics: Sequence[Mapping[str, Any]],
+    metrics: Sequence[MetricsLine],
     settings: Mapping[str, Any],
     measured: Mapping[str, Measured],
     best: int | None,
 ) -> str:
-    settings = mapping(settings)
-    settings = mapping(settings.get("settings")) or settings
-    what = [shorten(text(settings.get(key))) for key in ("model", "method", "strategy") if text(settings.get(key))]
+    what = [shorten(str(settings[key])) for key in ("model", "method", "strategy") if settings.get(key)]
     caption = f"Training{' of ' + ', '.join(what) if what else ''}: loss of each step and its running mean"
-    tokens = max((number(mapping(line).get("tokens")) or 0 for line in metrics), default=0)
+    tokens = max((line.tokens or 0 for line in metrics), default=0)
     if tokens:
         caption += f", {tokens:,.0f} tokens in all"
     if measured:

@@ -52,7 +52,7 @@ def check_format(name: str, view: View, what: str) -> None:
     Raises:
         ConfigError: If it is for measured values and nothing is measured.
     """
-    if name in FORMATS and FORMATS[name].needs_values and view.values is None:
+    if name in FORMATS and FORMATS[name].needs_values and not view.has_values:
         others = [each for each in NAMES if each not in FORMATS or not FORMATS[each].needs_values]
         raise ConfigError(
             f"--format {name} holds measured values, and {what} measures nothing: possible are {', '.join(others)}.",

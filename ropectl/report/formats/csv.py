@@ -4,27 +4,40 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import astuple, fields
 from typing import Any
 
 from ropectl.printable import printable
+from ropectl.records.reading import AnyRecord, read_record
 from ropectl.report.sheet import View
-from ropectl.report.values import FIELDS
+from ropectl.report.values import MeasuredValue, values_of
+
+#: The columns.
+COLUMNS = tuple(field.name for field in fields(MeasuredValue))
+
+#: A spreadsheet would run a text that begins with one of these.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_text(view: View, record: Any) -> str:
-    """Returns the values of a record: a header line, then a line each; numbers keep all digits."""
-    assert view.values is not None, "checked before the work began"
+    """Returns the values of a record as JSON values, as :func:`values_csv` does."""
+    return values_csv(read_record(record, "this record"))
+
+
+def values_csv(record: AnyRecord) -> str:
+    """Returns the measured values of a record: a header line, then a line each; numbers keep all digits."""
     file = io.StringIO()
-    writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-    writer.writeheader()
-    for value in view.values(record):
-        writer.writerow({name: _text(entry) for name, entry in value.items()})
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([_text(entry) for entry in astuple(value)] for value in values_of(record))
     return file.getvalue()
 
 
-def _text(value: Any) -> str:
+def _text(value: str | float | None) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return repr(value) if isinstance(value, float) else printable(str(value))
+    if isinstance(value, str):
+        return printable(f"'{value}" if value.startswith(_FORMULA) else value)
+    return repr(value)

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from ropectl.report.page.blocks import Figure, Figures, Words
-from ropectl.report.page.svg import policed
 
 if TYPE_CHECKING:
+    from ropectl.records.reading import AnyRecord
     from ropectl.report.figures.catalog import Drawing
     from ropectl.report.runs_read import Run
 
 
-def record_drawings(record: Mapping[str, Any]) -> list[Drawing]:
+def record_drawings(record: AnyRecord) -> list[Drawing]:
     """Returns the figures of a record."""
     from ropectl.report.figures.catalog import drawings_of
 
     return drawings_of(record)
 
 
-def joint_drawings(records: Mapping[str, Mapping[str, Any]]) -> list[Drawing]:
+def joint_drawings(records: Mapping[str, AnyRecord]) -> list[Drawing]:
     """Returns the figures of several records together."""
     from ropectl.report.figures.catalog import drawings_of_runs
 
@@ -51,7 +51,7 @@ def _figure(drawing: Drawing, prefix: str) -> Figure | Words:
     from ropectl.report.figures.output import svg_text
 
     try:
-        svg = policed(svg_text(drawing.draw(), prefix))
+        svg = svg_text(drawing.draw(), prefix)
     except Exception as error:  # numbers that no axis can hold: the page says all the rest
         return Words(f"{drawing.title}: could not be drawn ({type(error).__name__}: {error}).", "note")
     return Figure(Markup(svg), drawing.title, drawing.caption, drawing.name)

@@ -81,7 +81,7 @@ def _verdicts(runs: Sequence[Run]) -> Table:
 def _verdict(run: Run) -> str:
     """What a run comes to, in whole sentences: what it says itself, why it picks what it picks, or how its training went."""
     if run.kind in ("finetune", "run"):
-        return training_words(run.record, run.curves[""].metrics if "" in run.curves else ())
+        return training_words(run.record, run.lines)
     verdict = run.record.get("verdict")
     if verdict:
         return sentences([verdict] if isinstance(verdict, str) else verdict)

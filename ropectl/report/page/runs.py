@@ -29,7 +29,7 @@ from ropectl.report.page.singles import (
     perplexity_sections,
     tasks_sections,
 )
-from ropectl.report.runs_read import Curves, Run
+from ropectl.report.runs_read import Run
 from ropectl.rope.method import short_spec
 
 _TITLES = {
@@ -58,7 +58,7 @@ def make_page(runs: Sequence[Run]) -> Page:
         run = runs[0]
         return Page(_title(run), _subtitle(run), [("", section) for section in _sections(run, "")])
     joint: list[Block] = [*joint_table(runs)]
-    drawn = figures(joint_drawings({run.name: run.record for run in runs if run.kind != "run"}), "joint-")
+    drawn = figures(joint_drawings({run.name: run.typed for run in runs if run.kind != "run"}), "joint-")
     contents = [("", Section("Side by side", "joint", [*joint, *([drawn] if drawn else [])]))]
     for number, run in enumerate(runs, 1):
         prefix = f"run-{number}-"
@@ -93,13 +93,12 @@ def _subtitle(run: Run) -> str:
 def _sections(run: Run, prefix: str) -> list[Section]:
     if run.kind == "comparison":
         return _comparison(run, prefix)
-    drawings = [] if run.kind == "run" else record_drawings(run.record)
+    drawings = [] if run.kind == "run" else record_drawings(run.typed)
     drawings += [drawing for found in curve_drawings(run).values() for drawing in found]
     drawn = figures(drawings, f"{prefix}fig-")
     middle = [Section("Figures", "figures", [drawn])] if drawn else []
-    own = run.curves.get("", Curves((), {}))
     if run.kind in ("finetune", "run"):
-        first, *rest = (finetune_sections if run.kind == "finetune" else run_sections)(run.record, own.metrics)
+        first, *rest = (finetune_sections if run.kind == "finetune" else run_sections)(run.record, run.lines)
         command = finetune_command(run.record)
         rest += [command] if command else []
     else:
@@ -113,7 +112,7 @@ def _sections(run: Run, prefix: str) -> list[Section]:
 
 def _comparison(run: Run, prefix: str) -> list[Section]:
     record, folder = run.record, run.place if run.place.is_dir() else _folder_of(run)
-    drawn = figures(record_drawings(record), f"{prefix}fig-")
+    drawn = figures(record_drawings(run.typed), f"{prefix}fig-")
     curves: dict[str, Figures] = {}
     ids = [row["training"]["id"] for row in record["rows"] if row["training"]]
     for number, (name, drawings) in enumerate(curve_drawings(run).items()):

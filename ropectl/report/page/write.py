@@ -117,12 +117,12 @@ def _write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     written: list[Path] = []
     several = len(runs) > 1
     if several:
-        records = {run.name: run.record for run in runs if run.kind != "run"}
+        records = {run.name: run.typed for run in runs if run.kind != "run"}
         written += write_figures(joint_drawings(records), folder)
     for number, run in enumerate(runs, 1):
         own = folder / f"run-{number}" if several else folder
         if run.kind != "run":
-            written += write_figures(record_drawings(run.record), own)
+            written += write_figures(record_drawings(run.typed), own)
         for name, drawings in curve_drawings(run).items():
             written += write_figures(drawings, own / f"training-{name}" if name else own)
     return written

@@ -91,7 +91,9 @@ def test_records_can_be_taken_out(comparison: Path, record: Any, page_of: PageOf
     assert content == (comparison / "comparison.json").read_bytes()
     lines = list(csv.DictReader(io.StringIO(base64.b64decode(files["numbers.csv"].partition(",")[2]).decode())))
     found = {
-        (line["method"], int(line["length"])): float(line["value"]) for line in lines if line["measure"] == "perplexity"
+        (line["method"], int(line["length"])): float(line["value"])
+        for line in lines
+        if (line["measure"], line["protocol"]) == ("perplexity", "prefix")
     }
     expected = {
         (row["method"], point["context_length"]): point["perplexity"]

@@ -15,6 +15,7 @@ from ropectl.compare import factory
 from ropectl.compare.run import compare_methods
 from ropectl.compare.so_far import comparison_so_far
 from ropectl.evaluate.config import CompareConfig
+from ropectl.records import to_json
 from ropectl.report.runs_read import read_plan
 from tests.report.page.reader import problems, read
 
@@ -58,7 +59,7 @@ def test_with_all_cells_it_says_what_the_comparison_says(comparison: Path, recor
     """The rows are put together by the very rules of a run that ends."""
     plan = read_plan(comparison)
     assert plan is not None
-    so_far = comparison_so_far(comparison, plan)
+    so_far = to_json(comparison_so_far(comparison, plan))
     assert so_far["rows"] == record["rows"] and so_far["unfinished"]["missing"] == 0
     assert so_far["manifest"]["config"] == record["manifest"]["config"]
 
@@ -73,7 +74,7 @@ def test_tuned_rows(config: CompareConfig, tmp_path: Path, page_of: PageOf) -> N
     assert problems(html) == [] and "Measured after a training of its own" in read(html).body_text
     plan = read_plan(tmp_path / "run")
     assert plan is not None
-    so_far = comparison_so_far(tmp_path / "run", plan)
+    so_far = to_json(comparison_so_far(tmp_path / "run", plan))
     assert so_far["unfinished"]["missing"] == 0 and any(row["training"] for row in so_far["rows"])
     for ours, theirs in zip(so_far["rows"], record["rows"], strict=True):
         assert {**ours, "training": None} == {**theirs, "training": None}
@@ -113,7 +114,7 @@ def test_another_request_in_the_same_folder(comparison: Path, tmp_path: Path, pa
         ("{", "is not a whole JSON file"),
         ('{"a": 1' + "0" * 5000 + "}", "a number of thousands of digits"),
         ("[]", "is no plan"),
-        ("{}", "is no plan"),
+        ("{}", "model is wrong: Field required"),
         ('{"schema_version": 9}', "schema_version"),
     ],
 )
