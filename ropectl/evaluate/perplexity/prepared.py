@@ -15,13 +15,11 @@ from ropectl.evaluate.perplexity.windows import PerplexityRequest
 from ropectl.evaluate.request import method_and_lengths
 from ropectl.evaluate.setup import Setup, missing_lengths_notes
 from ropectl.evaluate.shared_config import ModelConfig
+from ropectl.hf.model_settings import CHECKPOINT, SCALING
 from ropectl.rope.methods.none import NoScaling
 
 #: Documents of sliding windows are cut at this multiple of the longest window.
 DOCUMENT_WINDOWS = 2
-
-#: Settings that only some protocols have a use for.
-_SPECIAL = ("stride", "document_tokens", "short_context", "key_model", "tolerance")
 
 
 @dataclass(frozen=True)
@@ -65,12 +63,7 @@ def prepare_perplexity(config: PerplexityConfig) -> PreparedPerplexity:
     """
     config = apply_preset(config)
     protocol = find_protocol(config.protocol)
-    for name in _SPECIAL:
-        if getattr(config, name) is not None and name not in protocol.takes:
-            fitting = ", ".join(one.name for one in all_protocols().values() if name in one.takes)
-            raise ConfigError(
-                f"--{name.replace('_', '-')} means nothing in protocol {protocol.name}.", f"It belongs to: {fitting}."
-            )
+    _check_what_only_others_take(config, protocol)
     setup = Setup.of(config)
     method, lengths, notes = method_and_lengths(setup, config.method, config.lengths)
     no_documents_yet = DocumentSet([], 0, 0, 0, None)
@@ -87,6 +80,16 @@ def prepare_perplexity(config: PerplexityConfig) -> PreparedPerplexity:
     if "key_model" in protocol.takes:
         notes.extend(_key_notes(key_setup, lengths))
     return PreparedPerplexity(config, setup, protocol, replace(request, documents=documents), key_setup, notes)
+
+
+def _check_what_only_others_take(config: PerplexityConfig, protocol: PerplexityProtocol) -> None:
+    known = all_protocols().values()
+    for name in sorted(frozenset().union(*(one.takes for one in known)) - protocol.takes):
+        if getattr(config, name, None) is not None:
+            fitting = ", ".join(one.name for one in known if name in one.takes)
+            raise ConfigError(
+                f"--{name.replace('_', '-')} means nothing in protocol {protocol.name}.", f"It belongs to: {fitting}."
+            )
 
 
 def _document_tokens(config: PerplexityConfig, protocol: PerplexityProtocol, lengths: Sequence[int]) -> int | None:
@@ -108,8 +111,9 @@ def _key_setup(config: PerplexityConfig, setup: Setup) -> Setup | None:
     """Returns the model that chooses key tokens, its tokenizer checked; None where the measured model does."""
     if config.key_model is None:
         return None
-    names = ("dtype", "device", "attention", "bos", "prefill_chunk", "trust_remote_code", "allow_pickle")
-    key_setup = Setup.of(ModelConfig(model=config.key_model, **{name: getattr(config, name) for name in names}))
+    of_the_measured = {*CHECKPOINT.names(ModelConfig), *SCALING.names(ModelConfig)}
+    shared = {name: getattr(config, name) for name in ModelConfig.model_fields if name not in of_the_measured}
+    key_setup = Setup.of(ModelConfig(model=config.key_model, **shared))
     same = key_setup.tokenizer.get_vocab() == setup.tokenizer.get_vocab()
     if not same or key_setup.bos_token_id != setup.bos_token_id:
         raise ConfigError(
