@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ropectl.advise.api import choose_methods, inspect_model
-    from ropectl.checkpoint.api import patch_checkpoint
+    from ropectl.checkpoint.patching import patch_checkpoint
     from ropectl.compare.run import compare_methods
     from ropectl.evaluate.loaded import load_patched
     from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks
     from ropectl.hf.model.patch import apply_rope
     from ropectl.rope.registry import parse_method
-    from ropectl.train.api import finetune
+    from ropectl.train.finetuning import finetune
 
 _PLACES = {
     "apply_rope": "ropectl.hf.model.patch",
@@ -27,11 +27,11 @@ _PLACES = {
     "evaluate_perplexity": "ropectl.evaluate.perplexity.evaluation",
     "evaluate_passkey": "ropectl.evaluate.retrieval.passkey_evaluation",
     "evaluate_tasks": "ropectl.evaluate.retrieval.task_evaluation",
-    "finetune": "ropectl.train.api",
+    "finetune": "ropectl.train.finetuning",
     "inspect_model": "ropectl.advise.api",
     "load_patched": "ropectl.evaluate.loaded",
     "parse_method": "ropectl.rope.registry",
-    "patch_checkpoint": "ropectl.checkpoint.api",
+    "patch_checkpoint": "ropectl.checkpoint.patching",
 }
 
 __all__ = [

@@ -11,7 +11,7 @@ from ropectl.checkpoint.gguf_patch import patch_gguf
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
-from ropectl.gguf.plan import plan_gguf
+from ropectl.gguf.scaling_keys import plan_gguf
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model_settings import FOLDER
 from ropectl.records import SCHEMA_VERSION

@@ -10,7 +10,7 @@ from ropectl.checkpoint.staging import staged
 from ropectl.errors import ConfigError, PatchError
 from ropectl.gguf.config import read_gguf_config
 from ropectl.gguf.header import GgufHeader, read_header
-from ropectl.gguf.plan import STANDING_STILL, GgufPlan, plan_gguf
+from ropectl.gguf.scaling_keys import STANDING_STILL, GgufPlan, plan_gguf
 from ropectl.gguf.writer import write_gguf
 from ropectl.hf.config.geometry import describe_rope
 from ropectl.rope.geometry import RopeGeometry

@@ -18,7 +18,7 @@ from ropectl.evaluate.calibration import measure_speed
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.forward import LOGITS_PER_CHUNK
-from ropectl.hf.config.shape import Shape
+from ropectl.hf.config.shape import ModelShape
 from ropectl.hf.model.loading import resolve_device
 from ropectl.hf.model.skeleton import bare_model
 from ropectl.hf.self_test.code import source_config
@@ -134,7 +134,7 @@ def _dtype(name: str, device: Any, model_config: Any) -> torch.dtype:
 
 def _memory(subject: Subject, cells: Sequence[Cell], model_config: Any, dtype: torch.dtype) -> dict[str, int]:
     """Returns the bytes of each part, for the cell that needs most."""
-    shape = Shape.of(subject.setup.source.config)
+    shape = ModelShape.of(subject.setup.source.config)
     model = bare_model(model_config, dtype, "meta", subject.setup.config.trust_remote_code)
     size = dtype.itemsize
     cache, window = max(cell.cached for cell in cells), max(cell.window for cell in cells)

@@ -20,10 +20,10 @@ from ropectl.hf.config.source import read_config
 from ropectl.records import TrainingSummary
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod, short_spec
-from ropectl.train.api import checked_folder, finetune
 from ropectl.train.checks.validation import make_validation
 from ropectl.train.data.prepare import make_data
 from ropectl.train.export import check_base
+from ropectl.train.finetuning import checked_folder, finetune
 from ropectl.train.run_state.outcome import finished_record, result_id
 from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings

@@ -26,7 +26,7 @@ BATCH_TEXTS, BATCH_CHARACTERS = 256, 1 << 18
 _CUTS = (re.compile(r"(?<=\S\n)(?=\S)"), re.compile(r"(?<=\S)(?= \S)"))
 
 
-class _Part(NamedTuple):
+class _TextPiece(NamedTuple):
     document: int
     text: str
     is_first: bool
@@ -53,7 +53,7 @@ def tokenize_documents(
     """
     head = [] if bos_token_id is None else [bos_token_id]
     numbers = count()
-    batch: list[_Part] = []
+    batch: list[_TextPiece] = []
     characters = 0
     for document in documents:
         if document.input_ids is not None:
@@ -65,7 +65,7 @@ def tokenize_documents(
         number = next(numbers) if document.text else None
         for start, stop in text_parts(document.text):
             assert number is not None
-            batch.append(_Part(number, document.text[start:stop], start == 0))
+            batch.append(_TextPiece(number, document.text[start:stop], start == 0))
             characters += stop - start
             if len(batch) >= BATCH_TEXTS or characters >= BATCH_CHARACTERS:
                 yield from _tokens(batch, tokenizer, head)
@@ -102,7 +102,7 @@ def _cut(text: str, latest: int, search: int) -> int:
     return latest
 
 
-def _tokens(batch: list[_Part], tokenizer: Any, head: list[int]) -> Iterator[tuple[int, np.ndarray]]:
+def _tokens(batch: list[_TextPiece], tokenizer: Any, head: list[int]) -> Iterator[tuple[int, np.ndarray]]:
     firsts = [part.text for part in batch if part.is_first]
     encoded = iter(tokenizer(firsts, add_special_tokens=False, verbose=False)["input_ids"] if firsts else [])
     for part in batch:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.errors import UnsupportedModelError
-from ropectl.hf.config.shape import Shape
+from ropectl.hf.config.shape import ModelShape
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class ForwardCost:
         Where it does not say what is needed, every token costs the same, and nothing else.
         """
         try:
-            shape = Shape.of(config)
+            shape = ModelShape.of(config)
         except UnsupportedModelError:
             return cls(layers=1, head=0, attention=0)
         return cls.of_weights(shape.num_layers * shape.layer_parameters, shape.vocabulary * shape.hidden, shape)
 
     @classmethod
-    def of_weights(cls, layers: int, head: int, shape: Shape) -> ForwardCost:
+    def of_weights(cls, layers: int, head: int, shape: ModelShape) -> ForwardCost:
         """Returns the cost of a model whose weights were counted.
 
         Args:

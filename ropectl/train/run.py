@@ -48,7 +48,7 @@ def run(
         reporter.note(note)
     identity = task.identity(data.fingerprint)
     if settings.dry_run or folder is None:
-        from ropectl.train.estimate.dry_run import dry_run
+        from ropectl.train.estimate.run_estimate import dry_run
 
         return Finetuned(dry_run(task, data, accelerator, reporter))
     assert settings.out is not None

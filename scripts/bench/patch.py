@@ -72,7 +72,7 @@ def apart(function: Callable[..., None], *arguments: Any) -> None:
 def measure(way: str, source: str, out: str, link: bool) -> None:
     start = time.perf_counter()
     if way == WAYS[0]:
-        from ropectl.checkpoint.api import patch_checkpoint
+        from ropectl.checkpoint.patching import patch_checkpoint
         from ropectl.checkpoint.settings import PatchSettings
 
         patch_checkpoint(PatchSettings(model=source, method="yarn", factor=4, out=Path(out), link=link))

@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ropectl.checkpoint.api import patch_checkpoint
+from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.runtime_check import RuntimeCheckSettings, verify_runtime
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.runs import write_json

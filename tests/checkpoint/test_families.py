@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 
-from ropectl.checkpoint.api import patch_checkpoint
+from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError
 from ropectl.hf.config.source import read_config

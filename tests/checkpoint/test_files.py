@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ropectl.checkpoint import files as files_module
-from ropectl.checkpoint.api import patch_checkpoint
+from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.checkpoint.staging import staged
 from ropectl.errors import ConfigError, RopectlError
@@ -303,7 +303,7 @@ def test_a_damaged_tokenizer_config_is_found_before_the_copy(
     """Weights may be 140 GB: what stops the patch is said before they are copied."""
     folder = checkpoint()
     (folder / "tokenizer_config.json").write_bytes(content)
-    monkeypatch.setattr("ropectl.checkpoint.api.copy_files", lambda *_: pytest.fail("copied first"))
+    monkeypatch.setattr("ropectl.checkpoint.patching.copy_files", lambda *_: pytest.fail("copied first"))
     with pytest.raises(ConfigError, match=words):
         patch_checkpoint(settings(folder, tmp_path / "out"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint"]

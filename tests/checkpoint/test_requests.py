@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ropectl.checkpoint.api import patch_checkpoint
+from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.config.source import read_config

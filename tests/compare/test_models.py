@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ropectl.checkpoint.api import patch_checkpoint
+from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.compare.run import compare_methods
 from ropectl.errors import ConfigError

@@ -16,7 +16,7 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.gguf.header import SkippedList, read_header
-from ropectl.gguf.plan import plan_gguf
+from ropectl.gguf.scaling_keys import plan_gguf
 from ropectl.hf.config.source import read_config
 from ropectl.rope.frequencies import divisors, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry

@@ -14,7 +14,7 @@ from ropectl.checkpoint import gguf_patch
 from ropectl.checkpoint.gguf_patch import patch_gguf
 from ropectl.errors import ConfigError, PatchError, UnsupportedModelError
 from ropectl.gguf.architectures import DIVISOR_TENSORS_READ
-from ropectl.gguf.plan import plan_gguf
+from ropectl.gguf.scaling_keys import plan_gguf
 from ropectl.hf.config.source import read_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import all_methods, parse_method

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ropectl.errors import ConfigError, MethodError
-from ropectl.gguf.plan import plan_gguf
+from ropectl.gguf.scaling_keys import plan_gguf
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.geometry import describe_rope
 from ropectl.hf.config.writer import patched_config

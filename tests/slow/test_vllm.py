@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ropectl.checkpoint.api import patch_checkpoint
+from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.runtime_check import RuntimeCheckSettings, verify_runtime
 from ropectl.checkpoint.settings import PatchSettings
 from tests.slow.real_model import smollm2_file

@@ -26,8 +26,8 @@ from accelerate.state import DistributedType, PartialState
 
 from ropectl.errors import ConfigError
 from ropectl.reporter import Reporter
-from ropectl.train.api import finetune
 from ropectl.train.engine.engine import Engine
+from ropectl.train.finetuning import finetune
 from ropectl.train.loop import Loop
 from ropectl.train.settings import FinetuneSettings
 

@@ -73,7 +73,7 @@ def test_gradients_are_those_of_the_mean_over_tokens(micro_batch: int, num_ranks
 
 
 def test_runs_agree(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
-    from ropectl.train.api import finetune
+    from ropectl.train.finetuning import finetune
     from tests.train.runs import losses
 
     source = checkpoint()

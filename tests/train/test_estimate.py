@@ -20,15 +20,14 @@ from transformers import LlamaForCausalLM
 from ropectl import memory
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.evaluate.cost import ForwardCost
-from ropectl.hf.config.shape import Shape
+from ropectl.hf.config.shape import ModelShape
 from ropectl.hf.model.skeleton import cut
 from ropectl.train import trainer
-from ropectl.train.api import finetune
 from ropectl.train.engine.loss import CausalLoss
-from ropectl.train.estimate import calibration, dry_run
+from ropectl.train.estimate import calibration, run_estimate
 from ropectl.train.estimate.cost import Arithmetic, Timing, micro_batch_seconds, seconds_per_step
 from ropectl.train.estimate.memory import (
-    Setup,
+    TrainingSetup,
     Weights,
     device_total,
     layer_activations,
@@ -37,6 +36,7 @@ from ropectl.train.estimate.memory import (
 )
 from ropectl.train.estimate.request import with_lora
 from ropectl.train.estimate.skeleton import build, count_weights, held_dtype
+from ropectl.train.finetuning import finetune
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies import make_strategy
 from tests.conftest import tiny_config
@@ -63,8 +63,8 @@ def prepared(config: Any, dtype: torch.dtype = torch.float32, device: str = "cpu
     return build(config, make_strategy(FinetuneSettings(**settings)), dtype, device)
 
 
-def shape_of(config: Any) -> Shape:
-    return Shape.of(config.to_dict())
+def shape_of(config: Any) -> ModelShape:
+    return ModelShape.of(config.to_dict())
 
 
 def kept_bytes(model: Any, autocast: bool, chunk: int = 64) -> int:
@@ -110,7 +110,7 @@ def test_activations_are_what_a_model_keeps(
     config = tiny_config(**SIZES[size])
     model, shape = prepared(config, dtype, **settings), shape_of(config)
     weights = count_weights(model, shape)
-    setup = Setup("full", TOKENS, autocast=autocast)
+    setup = TrainingSetup("full", TOKENS, autocast=autocast)
     if settings:
         setup = with_lora(setup, FinetuneSettings(**settings))
     parts = memory_parts(shape, weights, setup)
@@ -124,7 +124,7 @@ def test_with_activation_checkpointing_a_layer_keeps_its_input(size: str, settin
     config = tiny_config(**SIZES[size])
     model, shape = prepared(config, **settings), shape_of(config)
     weights = count_weights(model, shape)
-    setup = Setup("full", TOKENS, checkpointing="on")
+    setup = TrainingSetup("full", TOKENS, checkpointing="on")
     if settings:
         setup = with_lora(setup, FinetuneSettings(**settings))
     model.activation_checkpointing_enable()
@@ -147,7 +147,7 @@ def test_a_pass_takes_no_more_than_estimated(settings: dict[str, Any], checkpoin
     """Parts are not all at their largest at once in a single pass, but nearly."""
     config = tiny_config(**SIZES["middle"])
     model, shape = prepared(config, **settings), shape_of(config)
-    setup = Setup("full", TOKENS, checkpointing=checkpointing, loss_chunk=64)
+    setup = TrainingSetup("full", TOKENS, checkpointing=checkpointing, loss_chunk=64)
     if settings:
         setup = with_lora(setup, FinetuneSettings(**settings))
     loss = CausalLoss(model, 64)
@@ -166,7 +166,9 @@ def test_eager_attention_keeps_its_scores() -> None:
     config._attn_implementation = "eager"
     model, shape = prepared(config), shape_of(config)
     weights = count_weights(model, shape)
-    eager, fused = (memory_parts(shape, weights, Setup("full", TOKENS, eager=e))["activations"] for e in (True, False))
+    eager, fused = (
+        memory_parts(shape, weights, TrainingSetup("full", TOKENS, eager=e))["activations"] for e in (True, False)
+    )
     assert eager - fused == shape.num_layers * shape.num_heads * TOKENS**2 * 4
     assert kept_bytes(model, autocast=False) == pytest.approx(eager, rel=0.1)
 
@@ -176,10 +178,13 @@ def test_whole_logits_are_counted() -> None:
     config = tiny_config(vocab_size=4096, tie_word_embeddings=True)
     model, shape = prepared(config), shape_of(config)
     logits = kept_bytes(model, autocast=False, chunk=0) - kept_bytes(model, autocast=False, chunk=8)
-    whole = memory_parts(shape, count_weights(model, shape), Setup("full", TOKENS))["logits"]
+    whole = memory_parts(shape, count_weights(model, shape), TrainingSetup("full", TOKENS))["logits"]
     assert whole == 3 * 4 * 4096 * TOKENS
     assert logits == pytest.approx(whole / 3, rel=KEPT_BYTES)
-    assert memory_parts(shape, count_weights(model, shape), Setup("full", TOKENS, loss_chunk=8))["logits"] == whole / 32
+    assert (
+        memory_parts(shape, count_weights(model, shape), TrainingSetup("full", TOKENS, loss_chunk=8))["logits"]
+        == whole / 32
+    )
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -296,11 +301,11 @@ def test_noisy_clocks_give_no_negative_time(one: float, two: float) -> None:
 
 
 WEIGHTS = Weights(10_000, 10_000, {}, 8_000, 8_000, 40_000, 40_000, 9_000, 4_000, 8_000)
-SHAPE = Shape(4, 64, 128, 4, 64, 32, 16, 1000)
+SHAPE = ModelShape(4, 64, 128, 4, 64, 32, 16, 1000)
 
 
 def test_devices_share_weights_or_sequences() -> None:
-    base = Setup("full", 1024, micro_batch=2, loss_chunk=16)
+    base = TrainingSetup("full", 1024, micro_batch=2, loss_chunk=16)
     alone = memory_parts(SHAPE, WEIGHTS, base)
     sharded = memory_parts(SHAPE, WEIGHTS, replace(base, ranks=4, sharded=True))
     for part in ("weights", "gradients", "optimizer"):
@@ -314,7 +319,8 @@ def test_devices_share_weights_or_sequences() -> None:
 
 def test_offloaded_activations_are_the_hosts() -> None:
     off, on, offload = (
-        memory_parts(SHAPE, WEIGHTS, Setup("full", 1024, checkpointing=choice)) for choice in ("off", "on", "offload")
+        memory_parts(SHAPE, WEIGHTS, TrainingSetup("full", 1024, checkpointing=choice))
+        for choice in ("off", "on", "offload")
     )
     inputs = 4 * 1024 * 64 * 4
     assert off["activations"] > on["activations"] == offload["activations"] + inputs
@@ -323,7 +329,7 @@ def test_offloaded_activations_are_the_hosts() -> None:
 
 
 def test_levers_are_those_that_are_left() -> None:
-    setup = Setup("full", 4096, micro_batch=4)
+    setup = TrainingSetup("full", 4096, micro_batch=4)
     options = levers(
         setup, chunk=16, trained_length=512, can_pose=True, lora=with_lora(setup, FinetuneSettings(strategy="lora"))
     )
@@ -341,7 +347,7 @@ def test_levers_are_those_that_are_left() -> None:
     )  # fmt: skip
     totals = [device_total(memory_parts(SHAPE, WEIGHTS, lever.setup)) for lever in options]
     assert max(totals) < device_total(memory_parts(SHAPE, WEIGHTS, setup)) and min(totals) == totals[-1]
-    small = Setup("lora", 512, checkpointing="on", loss_chunk=16)
+    small = TrainingSetup("lora", 512, checkpointing="on", loss_chunk=16)
     assert levers(small, chunk=16, trained_length=512, can_pose=True, lora=None) == []
 
 
@@ -402,7 +408,7 @@ def test_layers_of_every_build_are_counted(family: str) -> None:
 
 def test_a_config_without_sizes_is_refused() -> None:
     with pytest.raises(UnsupportedModelError, match="num_hidden_layers"):
-        Shape.of({"model_type": "llama", "hidden_size": 8, "num_attention_heads": 2, "vocab_size": 8})
+        ModelShape.of({"model_type": "llama", "hidden_size": 8, "num_attention_heads": 2, "vocab_size": 8})
 
 
 @pytest.fixture(autouse=True)
@@ -454,7 +460,7 @@ def test_mixed_lengths_are_counted() -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_what_does_not_fit_is_said_and_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dry_run, "free_memory", lambda device: 40 * 2**20)
+    monkeypatch.setattr(run_estimate, "free_memory", lambda device: 40 * 2**20)
     record = estimate(batch_size=8, micro_batch=8, loss_chunk=0)
     fits = {lever["flags"]: lever["fits"] for lever in record["memory"]["levers"]}
     assert record["memory"]["fits"] is False

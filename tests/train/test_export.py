@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 
 from ropectl.errors import TrainingError
 from ropectl.train import export
-from ropectl.train.api import finetune
 from ropectl.train.export import validate_files
+from ropectl.train.finetuning import finetune
 from tests.train.runs import small_settings
 
 WEIGHTS = {"a.weight": torch.ones(8, 4), "b.weight": torch.ones(4, dtype=torch.bfloat16)}

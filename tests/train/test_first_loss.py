@@ -12,12 +12,12 @@ import torch
 
 from ropectl.hf.model.rotary import rotary_module
 from ropectl.reporter import Reporter
-from ropectl.train.api import finetune
 from ropectl.train.checks.first_loss import FirstLoss
 from ropectl.train.context_parallel.sharing import Sharing
 from ropectl.train.data.samples import IGNORE, TrainingSample
 from ropectl.train.engine.engine import Engine
 from ropectl.train.engine.loss import CausalLoss
+from ropectl.train.finetuning import finetune
 from tests.conftest import make_model
 from tests.train.runs import small_settings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ropectl.errors import ConfigError
-from ropectl.train.api import finetune
+from ropectl.train.finetuning import finetune
 from ropectl.train.run_state.run_folder import TrainingFolder
 from tests.gguf.loadable_gguf import write_loadable
 from tests.train.runs import small_settings, write_text

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from ropectl.train.api import finetune
+from ropectl.train.finetuning import finetune
 from ropectl.train.settings import FinetuneSettings
 from tests.distributed import run_ranks
 from tests.train.runs import arguments, losses, small_settings, weights, write_text

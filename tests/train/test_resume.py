@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from ropectl.reporter import Reporter
-from ropectl.train.api import finetune
+from ropectl.train.finetuning import finetune
 from ropectl.train.run_state.best_weights import BestWeights
 from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from ropectl.checkpoint.api import patch_checkpoint
+from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, DataError, TrainingError
 from ropectl.evaluate.config import PerplexityConfig
@@ -18,8 +18,8 @@ from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
 from ropectl.hf.config.source import read_config
 from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.reporter import Reporter
-from ropectl.train.api import finetune
 from ropectl.train.engine.engine import Engine
+from ropectl.train.finetuning import finetune
 from tests.train.runs import losses, small_settings, weights, write_text
 
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.process]

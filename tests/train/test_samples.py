@@ -15,7 +15,8 @@ from ropectl.errors import ConfigError
 from ropectl.tasks.kinds.passkey import Passkey
 from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.train.data.packing import plan_blocks
-from ropectl.train.data.samples import CYCLE, IGNORE, TrainingData, TrainingSample
+from ropectl.train.data.sample_kinds import CYCLE
+from ropectl.train.data.samples import IGNORE, TrainingData, TrainingSample
 from tests.tasks.builders import merging_tokenizer
 
 BOS = 0
@@ -128,11 +129,11 @@ def test_a_late_sample_costs_no_more_than_an_early_one(store: TokenStore, tokeni
     import ropectl.train.data.samples as training
 
     data = make_data(store, tokenizer, short_fraction=0.1, short_length=4)
-    for made in (training._block_order, training._cycle_kinds):
+    for made in (training._block_order, training.cycle_kinds):
         made.cache_clear()
     for index in (10**7, 10**7 + 1, 10**12):
         assert data.sample(index) == data.sample(index)
-    assert training._block_order.cache_info().misses <= 3 and training._cycle_kinds.cache_info().misses <= 3
+    assert training._block_order.cache_info().misses <= 3 and training.cycle_kinds.cache_info().misses <= 3
     assert data.epoch(10**7) == 10**7 // CYCLE * 90 // 16
 
 

@@ -13,8 +13,8 @@ import torch
 from transformers import AutoTokenizer
 
 from ropectl.builtin import TINY_MODEL_DIR
-from ropectl.train.api import finetune
 from ropectl.train.export import validate_files
+from ropectl.train.finetuning import finetune
 from tests.conftest import make_model
 from tests.distributed import run_ranks
 from tests.train.runs import losses, small_settings, weights, write_text

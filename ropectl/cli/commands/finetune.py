@@ -29,7 +29,7 @@ def finetune(settings: FinetuneSettings, format: options.OutputFormat = options.
     from ropectl.cli.progress import BarReporter
     from ropectl.report.finetune import estimate_parts, finetune_parts
     from ropectl.report.patch import step_lines
-    from ropectl.train.api import finetune as run
+    from ropectl.train.finetuning import finetune as run
 
     output.quiet_libraries()
     with BarReporter() as reporter:

@@ -21,7 +21,7 @@ def patch(settings: PatchSettings, format: options.OutputFormat = options.Format
 
     Example: ropectl patch --gguf-patch model.gguf -m yarn --factor 4 -o model-yarn4.gguf
     """
-    from ropectl.checkpoint.api import patch_checkpoint
+    from ropectl.checkpoint.patching import patch_checkpoint
     from ropectl.cli import output
     from ropectl.cli.progress import BarReporter
     from ropectl.report.patch import patch_parts, step_lines

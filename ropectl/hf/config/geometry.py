@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.hf.config.block_keys import block_warnings, family_parameters, trained_base
 from ropectl.hf.config.dialects import (
     TYPES_WITH_ORIGINAL_LENGTH,
     refuse_unsupported,
@@ -31,7 +32,6 @@ from ropectl.hf.config.families import (
     pairing_of,
 )
 from ropectl.hf.config.layers import attention_window, choose_layer_type, layer_types, layer_warnings
-from ropectl.hf.config.reading import block_warnings, family_parameters, trained_base
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.proportional import PROPORTIONAL, SHARE, common_block, turning_pairs

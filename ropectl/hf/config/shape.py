@@ -19,7 +19,7 @@ _EXPERTS_PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "
 
 
 @dataclass(frozen=True)
-class Shape:
+class ModelShape:
     """A decoder of Llama's kind; for others what comes nearest.
 
     Attributes:
@@ -47,7 +47,7 @@ class Shape:
     layer_types: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Shape:
+    def of(cls, config: Mapping[str, Any]) -> ModelShape:
         """Returns the shape that the content of a ``config.json`` describes, completed by its class's defaults.
 
         Raises:

@@ -21,14 +21,10 @@ from ropectl.tasks.kinds.passkey import Passkey
 from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.train.data.packing import PACKINGS, BlockPlan, Piece
 from ropectl.train.data.positions import POLICIES
+from ropectl.train.data.sample_kinds import CYCLE, PASSKEY, SHORT, TEXT, cycle_kinds, kind_counts
 
 #: Where there is nothing to predict.
 IGNORE = -100
-
-#: Samples in which every kind has its exact share.
-CYCLE = 100
-
-TEXT, SHORT, PASSKEY = "text", "short", "passkey"
 
 
 @dataclass(frozen=True)
@@ -98,7 +94,7 @@ class TrainingData:
     ) -> None:
         _check_positions(positions, packing, seq_len, target_length, pose_chunks)
         self._short_length = _check_short(short_fraction, short_length)
-        self._counts = _kind_counts(short_fraction, passkey_fraction)
+        self._counts = kind_counts(short_fraction, passkey_fraction)
         self._store, self._plan, self._bos = store, plan, bos_token_id
         self._seq_len, self._packing = seq_len, packing
         self._policy, self._target_length, self._chunks = POLICIES[positions], target_length or seq_len, pose_chunks
@@ -124,7 +120,7 @@ class TrainingData:
     def kind(self, index: int) -> str:
         """Returns the kind of a sample."""
         cycle, place = divmod(index, CYCLE)
-        return _cycle_kinds(self._seed, cycle, tuple(self._counts.items()))[place]
+        return cycle_kinds(self._seed, cycle, tuple(self._counts.items()))[place]
 
     def block(self, index: int) -> int | None:
         """Returns the block that a text sample is; None for other kinds."""
@@ -180,7 +176,7 @@ class TrainingData:
 
     def _num_text_before(self, index: int) -> int:
         cycle, place = divmod(index, CYCLE)
-        kinds = _cycle_kinds(self._seed, cycle, tuple(self._counts.items()))
+        kinds = cycle_kinds(self._seed, cycle, tuple(self._counts.items()))
         return cycle * self._counts[TEXT] + kinds[:place].count(TEXT)
 
 
@@ -189,14 +185,6 @@ def _block_order(seed: int, epoch: int, num_blocks: int) -> np.ndarray:
     """Blocks in the order of an epoch, ``(num_blocks,)``."""
     entropy = [abs(seed), int(seed < 0), epoch]  # numpy takes no negative seeds
     return np.random.default_rng(entropy).permutation(num_blocks)
-
-
-@lru_cache(maxsize=4)
-def _cycle_kinds(seed: int, cycle: int, counts: tuple[tuple[str, int], ...]) -> list[str]:
-    """Kinds of the samples of a cycle."""
-    kinds = [kind for kind, number in counts for _ in range(number)]
-    random.Random(f"ropectl-kinds:{seed}:{cycle}").shuffle(kinds)
-    return kinds
 
 
 def _piece_length(piece: Piece) -> int:
@@ -239,24 +227,3 @@ def _check_passkeys(task: Passkey, prompts: PromptBuilder, seq_len: int) -> None
             "Leave out --passkey-fraction.",
         )
     task.check_length(prompts, seq_len)
-
-
-def _kind_counts(short_fraction: float, passkey_fraction: float) -> dict[str, int]:
-    """Samples of each kind in a cycle."""
-    counts = {}
-    for name, kind, fraction in (
-        ("short-fraction", SHORT, short_fraction),
-        ("passkey-fraction", PASSKEY, passkey_fraction),
-    ):
-        counts[kind] = round(fraction * CYCLE)
-        if not 0 <= fraction <= 1 or abs(fraction * CYCLE - counts[kind]) > 1e-6:
-            raise ConfigError(
-                f"{name} = {fraction} is not possible: allowed are 0 to 1 in steps of {1 / CYCLE}.",
-                f"Type for example: --{name} {min(max(counts[kind], 1), CYCLE) / CYCLE}",
-            )
-    counts[TEXT] = CYCLE - counts[SHORT] - counts[PASSKEY]
-    if counts[TEXT] < 0:
-        raise ConfigError(
-            f"short-fraction = {short_fraction} and passkey-fraction = {passkey_fraction} are more than 1 together."
-        )
-    return counts

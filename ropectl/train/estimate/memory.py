@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ropectl.hf.config.shape import Shape
+from ropectl.hf.config.shape import ModelShape
 
 #: What the loss holds of one chunk's logits at once: log-probabilities, and two float32 gradients of them.
 LOGIT_COPIES = 3
@@ -58,7 +58,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Setup:
+class TrainingSetup:
     """What memory depends on beside the model.
 
     Attributes:
@@ -99,7 +99,7 @@ class Setup:
         return self.micro_batch * -(-self.seq_len // self.cp_size)
 
 
-def memory_parts(shape: Shape, weights: Weights, setup: Setup) -> dict[str, int]:
+def memory_parts(shape: ModelShape, weights: Weights, setup: TrainingSetup) -> dict[str, int]:
     """Returns the bytes that each part takes on every device, at its largest.
 
     The sum is what a step needs if all parts are at their largest at once. These are tensors; what the process and its
@@ -141,7 +141,7 @@ def device_total(parts: dict[str, int]) -> int:
     return sum(size for name, size in parts.items() if not name.startswith("host"))
 
 
-def layer_activations(shape: Shape, weights: Weights, setup: Setup) -> int:
+def layer_activations(shape: ModelShape, weights: Weights, setup: TrainingSetup) -> int:
     """Returns the bytes that one layer keeps for the backward pass; the formula is that of this module."""
     residual, computed = _types(weights, setup)
     h, i = shape.hidden, shape.intermediate
@@ -152,7 +152,7 @@ def layer_activations(shape: Shape, weights: Weights, setup: Setup) -> int:
     return setup.tokens * (per_token + scores * shape.num_heads * setup.seq_len)
 
 
-def _inputs(shape: Shape, residual: int, computed: int, setup: Setup) -> int:
+def _inputs(shape: ModelShape, residual: int, computed: int, setup: TrainingSetup) -> int:
     """Bytes a token of what trained linear layers read.
 
     Linear layers that read the same tensor share it, unless each makes its own copy of another type or its own
@@ -179,13 +179,13 @@ def _inputs(shape: Shape, residual: int, computed: int, setup: Setup) -> int:
     return total
 
 
-def _types(weights: Weights, setup: Setup) -> tuple[int, int]:
+def _types(weights: Weights, setup: TrainingSetup) -> tuple[int, int]:
     """Bytes of a number of the residual stream, and of what a linear layer gives."""
     residual = HALF if setup.sharded and setup.autocast else weights.residual_bytes
     return residual, HALF if setup.autocast else residual
 
 
-def logit_bytes(shape: Shape, setup: Setup) -> int:
+def logit_bytes(shape: ModelShape, setup: TrainingSetup) -> int:
     """Returns the bytes of the logits that exist at once, and of their gradients."""
     chunk = min(setup.loss_chunk or setup.tokens, setup.tokens // setup.micro_batch)
     return LOGIT_COPIES * FLOAT32 * shape.vocabulary * setup.micro_batch * max(1, chunk)
@@ -201,10 +201,12 @@ class Lever:
     """
 
     flags: str
-    setup: Setup
+    setup: TrainingSetup
 
 
-def levers(setup: Setup, *, chunk: int, trained_length: int, can_pose: bool, lora: Setup | None) -> list[Lever]:
+def levers(
+    setup: TrainingSetup, *, chunk: int, trained_length: int, can_pose: bool, lora: TrainingSetup | None
+) -> list[Lever]:
     """Returns the ways to need less memory, each alone and at last all together.
 
     Args:

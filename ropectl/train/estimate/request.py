@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ropectl.hf.config.shape import Shape
-from ropectl.train.estimate.memory import Setup, Weights
+from ropectl.hf.config.shape import ModelShape
+from ropectl.train.estimate.memory import TrainingSetup, Weights
 from ropectl.train.estimate.skeleton import build, held_dtype
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies.strategy import Strategy
@@ -33,7 +33,7 @@ class Sketch:
     def __post_init__(self) -> None:
         if self.task.settings.attention:
             self.config._attn_implementation = self.task.settings.attention
-        self.shape = Shape.of(self.task.source.config)
+        self.shape = ModelShape.of(self.task.source.config)
 
     def build(self, config: Any, strategy: Strategy, device: Any) -> Any:
         """Returns a model with random weights, on ``meta`` with none."""
@@ -54,10 +54,10 @@ def is_eager(model: Any) -> bool:
     return getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None) == "eager"
 
 
-def make_setup(task: Task, accelerator: Any, eager: bool) -> Setup:
+def make_setup(task: Task, accelerator: Any, eager: bool) -> TrainingSetup:
     """Returns what memory depends on; the loss chunk is filled in once it is known whether there can be one."""
     settings = task.settings
-    base = Setup(
+    base = TrainingSetup(
         strategy=settings.strategy,
         seq_len=task.seq_len,
         micro_batch=min(settings.micro_batch, settings.batch_size),
@@ -71,7 +71,7 @@ def make_setup(task: Task, accelerator: Any, eager: bool) -> Setup:
     return with_lora(base, settings) if settings.strategy == "lora" else base
 
 
-def with_lora(setup: Setup, settings: FinetuneSettings) -> Setup:
+def with_lora(setup: TrainingSetup, settings: FinetuneSettings) -> TrainingSetup:
     """Returns a setup in which LoRA matrices are trained."""
     return replace(
         setup,
@@ -83,7 +83,7 @@ def with_lora(setup: Setup, settings: FinetuneSettings) -> Setup:
     )
 
 
-def rough_reasons(shape: Shape, weights: Weights, settings: FinetuneSettings) -> list[str]:
+def rough_reasons(shape: ModelShape, weights: Weights, settings: FinetuneSettings) -> list[str]:
     """Returns why memory and time are less sure than for a Llama."""
     reasons = []
     if len(shape.layer_types) > 1:

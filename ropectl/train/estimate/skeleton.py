@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ropectl.errors import ConfigError
-from ropectl.hf.config.shape import Shape
+from ropectl.hf.config.shape import ModelShape
 from ropectl.hf.model.skeleton import bare_model
 from ropectl.memory import is_out_of_memory
 from ropectl.train.estimate.memory import Weights
@@ -63,7 +63,7 @@ def decoder_layers(model: Any, num_layers: int) -> list[Any]:
     return next((list(found) for found in lists if len(found) == num_layers), [])
 
 
-def count_weights(model: Any, shape: Shape) -> Weights:
+def count_weights(model: Any, shape: ModelShape) -> Weights:
     """Returns counts and bytes of a prepared model's weights.
 
     Args:

@@ -9,17 +9,18 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.evaluate.cost import ForwardCost
 from ropectl.evaluate.forward import LOGITS_PER_CHUNK
-from ropectl.hf.config.shape import Shape
+from ropectl.hf.config.shape import ModelShape
 from ropectl.hf.model.skeleton import cut
 from ropectl.hf.self_test.code import source_config
 from ropectl.memory import free_memory, is_out_of_memory
 from ropectl.records import SCHEMA_VERSION
 from ropectl.reporter import Reporter
 from ropectl.runs import command_line, package_versions
-from ropectl.train.data.samples import CYCLE, TrainingData
+from ropectl.train.data.sample_kinds import CYCLE
+from ropectl.train.data.samples import TrainingData
 from ropectl.train.estimate.calibration import FIRST_LENGTH, calibrate
 from ropectl.train.estimate.cost import Arithmetic, Timing, seconds_per_step
-from ropectl.train.estimate.memory import Setup, Weights, device_total, levers, memory_parts
+from ropectl.train.estimate.memory import TrainingSetup, Weights, device_total, levers, memory_parts
 from ropectl.train.estimate.request import Sketch, is_eager, make_setup, rough_reasons, with_lora
 from ropectl.train.estimate.skeleton import count_weights
 from ropectl.train.settings import FinetuneSettings
@@ -84,7 +85,7 @@ def dry_run(task: Task, data: TrainingData, accelerator: Any, reporter: Reporter
     return record
 
 
-def _timing(sketch: Sketch, setup: Setup, free: int | None) -> tuple[Timing | None, bool, str]:
+def _timing(sketch: Sketch, setup: TrainingSetup, free: int | None) -> tuple[Timing | None, bool, str]:
     """The calibration; where it cannot be done, why."""
     settings, accelerator = sketch.task.settings, sketch.accelerator
     try:
@@ -109,7 +110,7 @@ def _timing(sketch: Sketch, setup: Setup, free: int | None) -> tuple[Timing | No
     return timing, reads_hidden, ""
 
 
-def _two_layers_fit(sketch: Sketch, setup: Setup, free: int | None) -> Callable[[int], bool]:
+def _two_layers_fit(sketch: Sketch, setup: TrainingSetup, free: int | None) -> Callable[[int], bool]:
     """Whether two layers fit on one device at a length, whole logits included: a system may kill where it cannot give."""
     weights = count_weights(sketch.build(cut(sketch.config, 2), sketch.task.strategy, "meta"), sketch.shape)
     shape = replace(sketch.shape, num_layers=2)
@@ -121,7 +122,7 @@ def _two_layers_fit(sketch: Sketch, setup: Setup, free: int | None) -> Callable[
     return fits
 
 
-def _arithmetic(shape: Shape, weights: Weights, model: Any, setup: Setup) -> Arithmetic:
+def _arithmetic(shape: ModelShape, weights: Weights, model: Any, setup: TrainingSetup) -> Arithmetic:
     head = model.get_output_embeddings().weight
     return Arithmetic(
         forward=ForwardCost.of_weights(weights.layers, head.numel(), shape),
@@ -162,7 +163,7 @@ def _flops(arithmetic: Arithmetic, settings: FinetuneSettings, lengths: Sequence
     }
 
 
-def _memory(sketch: Sketch, weights: Weights, setup: Setup, chunk: int, free: int | None) -> dict[str, Any]:
+def _memory(sketch: Sketch, weights: Weights, setup: TrainingSetup, chunk: int, free: int | None) -> dict[str, Any]:
     task, parts = sketch.task, memory_parts(sketch.shape, weights, setup)
     total = device_total(parts)
     counted, lora = {setup.strategy: weights}, None
@@ -206,7 +207,7 @@ def _fits(total: int, free: int | None) -> bool | None:
 def _time(
     task: Task,
     weights: Weights,
-    setup: Setup,
+    setup: TrainingSetup,
     arithmetic: Arithmetic,
     timing: Timing | None,
     lengths: Sequence[int],
