@@ -11,7 +11,7 @@ from ropectl.errors import ConfigError
 
 
 class Named(Protocol):
-    """What can be found: it has a name."""
+    """A class that can be found: it has a name."""
 
     name: ClassVar[str]
 

@@ -1,4 +1,4 @@
-"""What a bug report needs to know of an installation: versions, devices, memory, caches, and what does not import.
+"""Describes an installation for a bug report: versions, devices, memory, caches, and what does not import.
 
 Nothing of this kind fails: what is missing or broken is said in its place. What imports heavy libraries runs in a
 process of its own, so that one which crashes or hangs is a row too. Of environment variables only those in
@@ -118,7 +118,7 @@ def _version(package: str) -> str | None:
 
 
 def _probe() -> dict[str, Any]:
-    """What a process of its own finds out by importing."""
+    """Returns what a process of its own finds out by importing."""
     empty: dict[str, Any] = {"imports": {}, "devices": [], "threads": None}
     try:
         done = subprocess.run(
@@ -151,7 +151,7 @@ def _total_memory() -> int:
 
 
 def _hub_cache() -> dict[str, Any]:
-    """Where models of the hub are kept; as the hub's library decides, without importing it."""
+    """Returns where models of the hub are kept; as the hub's library decides, without importing it."""
     home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
     place = Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
     return {"path": _private(str(place)), "exists": place.is_dir()}

@@ -1,4 +1,4 @@
-"""How long work tells whoever follows it how far it is; the work does not know who that is."""
+"""Lets long work tell how far it is; the work does not know who listens."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ CROWDED_NAMES = {"catalog.py", "finetune.py", "harness.py", "methods.py", "patch
 
 #: Class names that are there more than once.
 DOUBLE_CLASSES = {
-    "Cell", "Command", "Comparison", "Cost", "MeasuredCell", "Passkey", "Row", "Rules", "Run", "Subject", "Table", "View", "_Part",
+    "Cell", "Command", "Comparison", "Cost", "MeasuredCell", "Passkey", "Row", "Run", "Subject", "Table", "View", "_Part",
 }  # fmt: skip
 
 LARGEST_FOLDER = 15

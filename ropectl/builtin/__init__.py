@@ -1,4 +1,4 @@
-"""What ships with ropectl, so that it is useful offline: a small trained model and a text corpus."""
+"""Ships with ropectl, so that it is useful offline: a small trained model and a text corpus."""
 
 from pathlib import Path
 

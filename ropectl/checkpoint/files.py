@@ -1,4 +1,4 @@
-"""Which files of a checkpoint are carried over, and how: byte for byte, in bounded memory."""
+"""Finds the files of a checkpoint that are carried over, and copies them byte for byte, in bounded memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_HEADER = 100 * 2**20
 
 @dataclass(frozen=True)
 class FileList:
-    """What a checkpoint folder holds.
+    """The files of a checkpoint folder.
 
     Attributes:
         root: The folder.

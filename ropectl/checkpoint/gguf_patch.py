@@ -22,7 +22,7 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class GgufPatchReport:
-    """What was written.
+    """The copy that was written.
 
     Attributes:
         output: The new file.

@@ -1,4 +1,4 @@
-"""What ``patch`` will do, decided and checked before a byte is written."""
+"""Decides and checks what ``patch`` will do, before a byte is written."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class PatchPlan:
 
     @property
     def geometry(self) -> RopeGeometry:
-        """What the model was trained with."""
+        """The geometry that the model was trained with."""
         return self.source.rope.geometry
 
     @property
     def written_method(self) -> ScalingMethod:
-        """What the config computes: the method, or the static one that it is frozen to."""
+        """The method that the config computes: the planned one, or the static one that it is frozen to."""
         if self.seq_len is None:
             return self.method
         return frozen_method(self.patch.rope_parameters, self.geometry, self.target_length)

@@ -54,7 +54,7 @@ def patch_record(
 
 
 def _facts(settings: PatchSettings, plan: PatchPlan, config: Mapping[str, Any], limit: int | None) -> CheckpointFacts:
-    """What the runtimes are asked about: the config as it is written."""
+    """Returns the facts that runtimes are asked about: the config as it is written."""
     location = str(settings.out) if settings.out is not None else "OUT"
     return CheckpointFacts(
         config, plan.geometry, plan.written_method, plan.target_length, location, limit, plan.source.rope.layer_type

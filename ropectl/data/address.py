@@ -1,4 +1,4 @@
-"""How a text source is written: ``NAME[,CONFIG][:SPLIT][#FIELD]``, where a file or folder of exactly that name wins."""
+"""Reads text sources: ``NAME[,CONFIG][:SPLIT][#FIELD]``, where a file or folder of exactly that name wins."""
 
 from __future__ import annotations
 

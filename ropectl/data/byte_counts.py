@@ -1,4 +1,4 @@
-"""How many bytes of text stand behind tokens: what makes losses of different tokenizers comparable.
+"""Counts the bytes of text behind tokens, which make losses of different tokenizers comparable.
 
 A token ends where its characters end; what lies between two tokens (a space that a tokenizer drops) belongs to
 the later one, and a character that is spread over several tokens belongs to the first of them. So the bytes of

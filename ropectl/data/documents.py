@@ -52,7 +52,7 @@ def row_document(name: str, row: Any, field: str) -> Document | None:
 
 
 def _is_unicode(text: str) -> bool:
-    """Returns False for a lone surrogate, which is no text."""
+    """Returns False for a lone surrogate, which is not text."""
     try:
         text.encode()
     except UnicodeError:

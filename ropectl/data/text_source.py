@@ -1,4 +1,4 @@
-"""What a kind of text source is: how it is written, and how its documents are read."""
+"""The base class of text sources: how one is written, and how its documents are read."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _scaling(path: Path, header: GgufHeader, rope_theta: float, rotary_dim: int)
 
 
 def _declared_length(header: GgufHeader) -> dict[str, Any]:
-    """What llama.cpp takes for the trained length where the file has no key for it."""
+    """Returns the trained length that llama.cpp assumes where the file has no key for it."""
     length = header.own("context_length")
     return {} if length is None else {"original_max_position_embeddings": length}
 

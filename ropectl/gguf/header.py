@@ -40,7 +40,7 @@ class SkippedList:
 
 @dataclass(frozen=True)
 class GgufTensor:
-    """Where a tensor's data lies, and its shape in ggml's order (fastest dimension first)."""
+    """The place of a tensor's data, and its shape in ggml's order (fastest dimension first)."""
 
     name: str
     shape: tuple[int, ...]
@@ -50,7 +50,7 @@ class GgufTensor:
 
 @dataclass(frozen=True)
 class GgufHeader:
-    """What a GGUF file says about itself.
+    """The description of a GGUF file at its beginning.
 
     Attributes:
         version: Of the format.
@@ -89,7 +89,7 @@ def read_header(path: Path) -> GgufHeader:
     """Returns the header of a GGUF file.
 
     Raises:
-        ConfigError: If the file is no GGUF file, is cut short, or is of a kind that is not read.
+        ConfigError: If the file is not a GGUF file, is cut short, or is of a kind that is not read.
     """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

@@ -1,4 +1,4 @@
-"""Which keys of a GGUF file make llama.cpp compute a scaling method.
+"""Finds the keys of a GGUF file that make llama.cpp compute a scaling method.
 
 Which form carries which method exactly:
 
@@ -34,7 +34,7 @@ _YARN_RAMP = ("beta_fast", "beta_slow", "truncate")
 
 @dataclass(frozen=True)
 class GgufPlan:
-    """What will differ between a GGUF file and its patched copy.
+    """The differences between a GGUF file and its patched copy.
 
     Attributes:
         architecture: Of the model, as llama.cpp names it.

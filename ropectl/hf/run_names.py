@@ -1,4 +1,4 @@
-"""How a model is run, by names that torch, transformers and tokenizers know: checked without importing any of them.
+"""Checks the names of devices, types and attention that torch and transformers know, without importing them.
 
 Plugins add devices and attention implementations. What is no slip of a known name is left to the library, which knows them.
 """

@@ -1,4 +1,4 @@
-"""What each runtime will really compute from a checkpoint's config.json, and how to start it. Arithmetic only."""
+"""Predicts what each runtime will really compute from a checkpoint's config.json, and how to start it. Arithmetic only."""
 
 from ropectl.records import NextStep, Problem, RuntimeReading
 from ropectl.runtimes.facts import config_facts, llama_config, patch_facts, source_facts

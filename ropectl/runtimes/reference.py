@@ -1,4 +1,4 @@
-"""What each runtime makes of a method on a plain LLaMA config: the part of a method's description that runtimes decide."""
+"""Tells what each runtime makes of a method on a plain LLaMA config: the part of a method's description that runtimes decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a checkpoint, what a runtime makes of it, and what a person types to start it."""
+"""The base class of runtimes: what one makes of a checkpoint, and what a person types to start it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CheckpointFacts:
 
     @property
     def shell_location(self) -> str:
-        """Where the checkpoint is, as one word of a shell command."""
+        """The place of the checkpoint, as one word of a shell command."""
         return shlex.quote(self.location)
 
     @property
@@ -72,7 +72,7 @@ class CheckpointFacts:
 
 @dataclass(frozen=True)
 class Probe:
-    """How a runtime is asked for log-probabilities, to be compared with those of transformers.
+    """The script that asks a runtime for log-probabilities, to be compared with those of transformers.
 
     Attributes:
         script: File in ``runtimes/probes`` that the runtime's own Python runs: token ids in, log-probabilities out.
@@ -84,7 +84,7 @@ class Probe:
 
     @property
     def path(self) -> Path:
-        """Where the script is."""
+        """The path of the script."""
         return Path(__file__).parent / "probes" / self.script
 
 

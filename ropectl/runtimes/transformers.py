@@ -26,8 +26,8 @@ _MULTIPLY_HEAD_DIM = ("yarn", "dynamic", "longrope")
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What a version reads.
+class TransformersRules:
+    """The rules by which a version reads a config.
 
     Attributes:
         version: As shown.
@@ -54,8 +54,8 @@ class Rules:
     has_proportional: bool = False
 
 
-def _before_mscale(version: str, longrope: str, adds_head_dim: bool = True) -> Rules:
-    return Rules(
+def _before_mscale(version: str, longrope: str, adds_head_dim: bool = True) -> TransformersRules:
+    return TransformersRules(
         version,
         v4_view,
         yarn_reads_original=False,
@@ -69,13 +69,13 @@ def _before_mscale(version: str, longrope: str, adds_head_dim: bool = True) -> R
 VERSIONS = (
     _before_mscale("4.44", longrope="long", adds_head_dim=False),
     _before_mscale("4.48", longrope="short"),
-    Rules("4.51", v4_view, yarn_overwrites_factor=True, yarn_reads_truncate=False, longrope="outer"),
-    Rules("4.57", v4_view, longrope="outer"),
-    Rules("5.x", v5_view, has_proportional=True),
+    TransformersRules("4.51", v4_view, yarn_overwrites_factor=True, yarn_reads_truncate=False, longrope="outer"),
+    TransformersRules("4.57", v4_view, longrope="outer"),
+    TransformersRules("5.x", v5_view, has_proportional=True),
 )
 
 
-def _yarn(view: View, rules: Rules) -> Table:
+def _yarn(view: View, rules: TransformersRules) -> Table:
     block, original, limit = view.block, view.block.get(ORIGINAL), view.max_positions
     factor, causes = block.get("factor"), []
     length = (original or limit) if rules.view is v4_view else view.required(ORIGINAL)
@@ -101,7 +101,7 @@ def _yarn(view: View, rules: Rules) -> Table:
     return tables.yarn(view, length, factor, attention, truncate, tuple(causes))
 
 
-def _longrope(view: View, rules: Rules) -> Table:
+def _longrope(view: View, rules: TransformersRules) -> Table:
     block, outer, limit = view.block, view.outer_original, view.max_positions
     factor, causes = block.get("factor"), []
     inner = block.get(ORIGINAL)
@@ -133,11 +133,11 @@ def _longrope(view: View, rules: Rules) -> Table:
     return tables.longrope(view, is_long, float(attention), tuple(causes), (read_length,))
 
 
-def _proportional(view: View, rules: Rules) -> Table:
+def _proportional(view: View, rules: TransformersRules) -> Table:
     return tables.proportional(view, reads_factor=True) if rules.has_proportional else tables.unknown(view)
 
 
-_TYPES: Mapping[str | None, Callable[[View, Rules], Table]] = {
+_TYPES: Mapping[str | None, Callable[[View, TransformersRules], Table]] = {
     "default": lambda view, rules: tables.default(view),
     "linear": lambda view, rules: tables.linear(view),
     "dynamic": lambda view, rules: tables.dynamic(view),
@@ -148,7 +148,7 @@ _TYPES: Mapping[str | None, Callable[[View, Rules], Table]] = {
 }
 
 
-def table(view: View, rules: Rules, facts: CheckpointFacts) -> Table:
+def table(view: View, rules: TransformersRules, facts: CheckpointFacts) -> Table:
     """Returns what a version computes.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a config.json says to a reader of the transformers 4 dialect, of the 5 dialect, and to llama.cpp's converter.
+"""Reads a config.json as the transformers 4 dialect, as the 5 dialect, and as llama.cpp's converter does.
 
 Read in transformers 4.44.2, 4.48.3, 4.51.3, 4.57.6, 5.0.0, 5.24.0 (``configuration_llama``, ``modeling_rope_utils``)
 and in llama.cpp's ``convert_hf_to_gguf`` (``TextModel.__init__``). vLLM 0.32 and sglang 0.5.23 load configs with

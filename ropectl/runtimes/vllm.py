@@ -26,8 +26,8 @@ INTERLEAVED = ("cohere", "cohere2", "helium", "ernie4_5", "ernie4_5_moe", "glm",
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What a version reads.
+class VllmRules:
+    """The rules by which a version reads a config.
 
     Attributes:
         version: As shown.
@@ -57,11 +57,11 @@ def _old_view(facts: CheckpointFacts) -> View:
     return replace(view, block={**view.block, ORIGINAL: view.outer_original})
 
 
-OLD = Rules("0.9", _old_view, False, ("su", "longrope", "llama3"), True, True, False)
-NEW = Rules("0.32", v5_view, True, ("su", "longrope", "llama3", "yarn"), False, False, True)
+OLD = VllmRules("0.9", _old_view, False, ("su", "longrope", "llama3"), True, True, False)
+NEW = VllmRules("0.32", v5_view, True, ("su", "longrope", "llama3", "yarn"), False, False, True)
 
 
-def derived_length(view: View, rules: Rules) -> int:
+def derived_length(view: View, rules: VllmRules) -> int:
     """Returns the longest length that the server accepts, ``derived_max_model_len`` [tokens]."""
     if view.rope_type in rules.unmultiplied:
         return view.max_positions
@@ -70,7 +70,7 @@ def derived_length(view: View, rules: Rules) -> int:
     return int((view.required(ORIGINAL) if from_original else view.max_positions) * (1.0 if factor is None else factor))
 
 
-def table_rows(view: View, rules: Rules) -> int:
+def table_rows(view: View, rules: VllmRules) -> int:
     """Returns the rows of the table of cos and sin: positions past them read out of bounds [tokens]."""
     factor = view.block.get("factor")
     if view.rope_type == "yarn":
@@ -80,7 +80,7 @@ def table_rows(view: View, rules: Rules) -> int:
     return view.max_positions
 
 
-def _yarn(view: View, rules: Rules) -> Table:
+def _yarn(view: View, rules: VllmRules) -> Table:
     factor = view.required("factor")
     attention = tables.yarn_attention(
         view.block, factor, absolute=rules.absolute, mscales=rules.absolute, multiplier=not rules.absolute
@@ -89,7 +89,7 @@ def _yarn(view: View, rules: Rules) -> Table:
     return tables.yarn(view, view.required(ORIGINAL), factor, attention, truncate)
 
 
-def _dynamic(view: View, rules: Rules) -> Table:
+def _dynamic(view: View, rules: VllmRules) -> Table:
     if "alpha" in view.block and not rules.dynamic_table:
         return tables.ntk_static(view, view.required("alpha"))
     factor = view.required("factor")
@@ -144,7 +144,7 @@ def float_linear(view: View) -> Table:
     return tables.linear(view)
 
 
-_TYPES: Mapping[str | None, Callable[[View, Rules], Table]] = {
+_TYPES: Mapping[str | None, Callable[[View, VllmRules], Table]] = {
     "default": lambda view, rules: tables.default(view),
     "linear": lambda view, rules: float_linear(view),
     "dynamic": _dynamic,
@@ -165,7 +165,7 @@ class Vllm(Runtime):
     def readings(self, facts: CheckpointFacts) -> list[RuntimeReading]:
         return [self._read(facts, OLD), self._read(facts, NEW)]
 
-    def _read(self, facts: CheckpointFacts, rules: Rules) -> RuntimeReading:
+    def _read(self, facts: CheckpointFacts, rules: VllmRules) -> RuntimeReading:
         def serve(view: View) -> tuple[int | None, list[Problem]]:
             limit, rows = derived_length(view, rules), table_rows(view, rules)
             usable = limit
@@ -180,14 +180,14 @@ class Vllm(Runtime):
 
         return read(self.name, rules.version, facts, rules.view, lambda view: self._table(view, rules, facts), serve)
 
-    def _table(self, view: View, rules: Rules, facts: CheckpointFacts) -> Table:
+    def _table(self, view: View, rules: VllmRules, facts: CheckpointFacts) -> Table:
         _check_spelling(view)
         if view.rope_type == "longrope":
             return self._longrope(view, rules, facts)
         handler = _TYPES.get(view.rope_type)
         return handler(view, rules) if handler else tables.unknown(view)
 
-    def _longrope(self, view: View, rules: Rules, facts: CheckpointFacts) -> Table:
+    def _longrope(self, view: View, rules: VllmRules, facts: CheckpointFacts) -> Table:
         if facts.model_type in INTERLEAVED:
             raise CannotLoadError("stops: longrope serves half-split pairs only")
         original, served = view.required(ORIGINAL), min(facts.target_length, derived_length(view, rules))

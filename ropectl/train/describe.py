@@ -1,4 +1,4 @@
-"""What a run says of itself: in notes at its start, and in the record of its result."""
+"""Describes a run: in notes at its start, and in the record of its result."""
 
 from __future__ import annotations
 

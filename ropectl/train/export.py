@@ -115,7 +115,7 @@ def validate_files(folder: Path, num_tensors: int = 1, num_bytes: int = 1) -> tu
     for path in sorted(folder.glob("*.safetensors")):
         try:
             with safe_open(path, framework="np") as file:  # opening checks offsets against the length of the file
-                parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is no dictionary)
+                parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is not a dictionary)
                 headers = {name: (part.get_shape(), part.get_dtype()) for name, part in parts.items()}
         except SafetensorError as error:
             raise TrainingError(f"{path.name} is not whole: {error}.", "Is the disk full?") from None

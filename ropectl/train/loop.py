@@ -56,7 +56,7 @@ class Loop:
         """Trains to the end; returns the number of the signal that ended it before, or 0.
 
         Raises:
-            TrainingError: If the loss or the gradient is no number.
+            TrainingError: If the loss or the gradient is not a number.
         """
         accelerator = self.engine.accelerator
         self._metrics = MetricsFile(self.folder.metrics, self.progress.step) if accelerator.is_main_process else None
@@ -159,7 +159,7 @@ class Loop:
         self.reporter.validation(record)
 
     def _compare(self, own: list[float]) -> bool:
-        """Whether this validation is the best of those after training began."""
+        """Returns whether this validation is the best of those after training began."""
         progress = self.progress
         if progress.step == 0:
             progress.start_score = own

@@ -51,7 +51,7 @@ def base_of_adapter(path: Path) -> tuple[str, str | None]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{file} does not say which model the adapter belongs to: {error!r}.") from None
     if not isinstance(name, str) or not name:
-        raise ConfigError(f"{file} says base_model_name_or_path = {name!r}, which is no model.", f"Mend {file}.")
+        raise ConfigError(f"{file} says base_model_name_or_path = {name!r}, which is not a model.", f"Mend {file}.")
     beside = path / name
     return (str(beside) if not Path(name).exists() and beside.is_dir() else name), content.get("revision")
 

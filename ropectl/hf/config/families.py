@@ -1,4 +1,4 @@
-"""What differs between model families, as data: a new family is at most one line here.
+"""The differences between model families, as data: a new family is at most one line here.
 
 A family that is not named is like Llama: half-split pairs, any type of scaling, one table for all layers.
 """
@@ -63,7 +63,7 @@ HALF_SPLIT, INTERLEAVED = "half-split", "interleaved"
 
 @dataclass(frozen=True)
 class Family:
-    """How a family departs from Llama.
+    """The ways in which a family departs from Llama.
 
     Attributes:
         pairing: Which channels turn together: i and i + d/2, or the neighbours 2i and 2i + 1.

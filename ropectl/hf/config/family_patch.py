@@ -61,7 +61,7 @@ def family_patch(
 
 
 def _is_exact(patch: RopeConfigPatch, geometry: RopeGeometry, section: Mapping[str, Any]) -> bool:
-    """Whether the family's classes compute from the block what all others do."""
+    """Returns whether the family's classes compute from the block what all others do."""
     family = family_of(section)
     if family.rope_types and patch.rope_parameters["rope_type"] not in family.rope_types:
         return False

@@ -46,7 +46,7 @@ _REQUIRED_KEYS = {
 
 @dataclass(frozen=True)
 class RopeDescription:
-    """What a config says about the rotary embedding.
+    """The rotary embedding as a config describes it.
 
     Attributes:
         geometry: What the model was trained with.

@@ -1,4 +1,4 @@
-"""Where a model is: the kinds of places that a name can mean, each with the way its config is read there."""
+"""Finds where a model is: the kinds of places that a name can mean, each with the way its config is read there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which method a request means on a model that may be scaled already: never stacked, never lost."""
+"""Decides which method a request means on a model that may be scaled already: never stacked, never lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ropectl.rope.registry import parse_spec
 
 
 class Policy(Enum):
-    """What becomes of the scaling that a checkpoint has when another is asked for."""
+    """The treatment of the scaling that a checkpoint has when another is asked for."""
 
     refuse = "refuse"
     #: The new method by the product of both factors, counted from the trained length.

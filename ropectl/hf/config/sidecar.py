@@ -38,7 +38,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Sidecar:
-    """What is known of a patched checkpoint.
+    """The facts about a patched checkpoint that its config cannot say.
 
     Attributes:
         method: Spec of the method.

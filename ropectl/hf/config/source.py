@@ -1,4 +1,4 @@
-"""Where a model comes from, and what its config says: a folder, a hub id, a GGUF file or ``builtin:``.
+"""Describes a model by its config alone: a folder, an adapter, a hub id, a GGUF file or ``builtin:``.
 
 No weights are loaded here, so every check that needs only the config is made before they are.
 """
@@ -23,7 +23,7 @@ from ropectl.rope.registry import parse_method
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where a model comes from and what its config says; no weight is loaded yet.
+    """A model by its place and its config; no weight is loaded yet.
 
     Attributes:
         name: As the user wrote it.
@@ -63,13 +63,13 @@ class ModelSource:
 
     @property
     def tokenizer_location(self) -> str:
-        """Where the tokenizer is: an adapter may bring its own."""
+        """The folder or hub id of the tokenizer: an adapter may bring its own."""
         has_own = self.adapter is not None and (self.adapter.path / "tokenizer_config.json").is_file()
         return str(self.adapter.path) if self.adapter is not None and has_own else self.location
 
     @property
     def loaded_rope(self) -> RopeDescription:
-        """What the model computes as transformers makes it from the files.
+        """The rotary embedding that transformers makes from the files.
 
         The scaling of an adapter, and that of a GGUF file, which transformers drops, is applied after.
         """

@@ -18,7 +18,7 @@ from ropectl.names import unknown_choice
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How weights are loaded.
+    """The options of loading weights.
 
     Attributes:
         dtype: ``auto`` is float32 on the CPU and the checkpoint's own type elsewhere.

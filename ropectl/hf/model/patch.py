@@ -47,7 +47,7 @@ _CONFIG_KEYS = ("rope_parameters", "max_position_embeddings", "original_max_posi
 
 @dataclass
 class PatchReport:
-    """What :func:`apply_rope` did, and the way back. As a context manager it undoes the patch on exit.
+    """The changes that :func:`apply_rope` made, and the way back. As a context manager it undoes them on exit.
 
     Attributes:
         method: The applied method.
@@ -142,7 +142,7 @@ def _write_config(model: nn.Module, patch: RopeConfigPatch, layer_type: str | No
 
 
 def _lacks_head_dim(config: Any) -> bool:
-    """Whether ``head_dim`` is null, which some types of scaling multiply without a fallback."""
+    """Returns whether ``head_dim`` is null, which some types of scaling multiply without a fallback."""
     return vars(config).get("head_dim", 0) is None
 
 

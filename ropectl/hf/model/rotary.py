@@ -74,7 +74,7 @@ def rotary_module(model: nn.Module) -> Any:
 
 
 def _is_layer_part(left: str, right: str) -> bool:
-    """Whether two module names differ by the number of a layer only."""
+    """Returns whether two module names differ by the number of a layer only."""
     parts = list(zip(left.split("."), right.split("."), strict=False))
     different = [(one, other) for one, other in parts if one != other]
     return left.count(".") == right.count(".") and all(a.isdigit() and b.isdigit() for a, b in different)
@@ -158,7 +158,7 @@ def _check_factor(actual: float, expected: RopeFrequencies) -> None:
 
 
 def _attention_factor(module: Any, config: Any, prefix: str) -> float:
-    """What cos and sin are multiplied by; some families take it from the block at every call."""
+    """Returns what cos and sin are multiplied by; some families take it from the block at every call."""
     keys = family_of({"model_type": getattr(config, "model_type", None)}).attention_keys
     block = config.rope_parameters
     if keys and block["rope_type"] != "default":

@@ -95,7 +95,7 @@ def offset_spread(code: RotaryCode, expected: RopeFrequencies, length: int) -> f
         keys = _positions(length - offset)
         scores = code.scores(q, k, keys + offset, keys) / (code.width * expected.attention_factor**2)
         spreads.append(scores.amax(-1) - scores.amin(-1))
-    return float(torch.cat(spreads).max())  # the maximum of torch keeps what is no number; Python's loses it
+    return float(torch.cat(spreads).max())  # the maximum of torch keeps what is not a number; Python's loses it
 
 
 def rounding_bound(expected: RopeFrequencies, length: int, rotations: int) -> float:

@@ -44,7 +44,7 @@ class RotaryCode:
 
     @property
     def name(self) -> str:
-        """Where the apply function is defined."""
+        """The module and name of the apply function."""
         return f"{self.apply.__module__}.{self.apply.__name__}"
 
     @property

@@ -1,4 +1,4 @@
-"""How the mean attention score falls with distance, and the smallest base that keeps it from turning negative.
+"""Computes how the mean attention score falls with distance, and the smallest base that keeps it from turning negative.
 
 For a query and a key that are equal, with the same norm in every pair, the rotated score at distance m is
 B(m) = 1/P * sum_i cos(m * inv_freq_i): 1 at m = 0. Where it is negative, a similar token far away counts for

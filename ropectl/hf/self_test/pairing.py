@@ -1,4 +1,4 @@
-"""Which channels a model turns together: the code against a naive rotation by the definition, in float64."""
+"""Checks which channels a model turns together: the code against a naive rotation by the definition, in float64."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIRING_TOLERANCE = 1e-3
 
 
 def check_pairing(code: RotaryCode, expected: RopeFrequencies) -> tuple[list[Check], str | None]:
-    """Which channels turn together: the code must agree with one naive rotation, and differ from the other.
+    """Checks which channels turn together: the code must agree with one naive rotation, and differ from the other.
 
     Returns:
         The checks and the pairing found; None where the code agrees with neither, or, having a single pair,

@@ -1,4 +1,4 @@
-"""What llama.cpp computes: the log-probability of every token of a text given the tokens before it.
+"""Asks llama.cpp for the log-probability of every token of a text given the tokens before it.
 
 Run by the python of an environment that holds ``xllamacpp`` (prebuilt for CPUs); imports nothing else:
 

@@ -1,4 +1,4 @@
-"""What vLLM computes: the log-probability of tokens of a text given the tokens before them.
+"""Asks vLLM for the log-probability of tokens of a text given the tokens before them.
 
 Run by the Python of an environment that holds vLLM; imports nothing else:
 

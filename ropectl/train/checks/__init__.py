@@ -1,1 +1,1 @@
-"""What is checked of the model itself: before the first step, and by validations on the way."""
+"""Checks of the model itself: before the first step, and by validations on the way."""

@@ -1,4 +1,4 @@
-"""Whether attention does what positions are meant to say: measured on the model itself, on a few tokens.
+"""Checks that attention does what positions are meant to say: measured on the model itself, on a few tokens.
 
 transformers reads a jump in positions as the border between packed sequences, unless an attention mask says that
 all tokens belong together. Training with skipped positions needs the one reading, isolated documents the other;
@@ -47,7 +47,7 @@ def check_positions(model: Any, packing: str, positions: str) -> None:
 
 
 def _reaches(model: Any, ids: torch.Tensor, other: torch.Tensor, **inputs: torch.Tensor) -> bool:
-    """Whether the last position sees the first token."""
+    """Returns whether the last position sees the first token."""
     one, two = (
         model.get_decoder()(input_ids=i, use_cache=False, **inputs).last_hidden_state[0, -1] for i in (ids, other)
     )

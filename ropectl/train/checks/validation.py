@@ -27,7 +27,7 @@ DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True)
 class Validation:
-    """What is measured, the same every time.
+    """The measurements of a validation, the same every time.
 
     Attributes:
         source: The model's description.

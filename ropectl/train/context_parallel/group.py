@@ -102,7 +102,7 @@ class ContextParallel:
             The group of this process; None for size 1.
 
         Raises:
-            ConfigError: If the number of processes is no multiple of ``size``, or there is one process only.
+            ConfigError: If the number of processes is not a multiple of ``size``, or there is one process only.
         """
         if size == 1:
             return None

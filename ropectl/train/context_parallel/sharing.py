@@ -1,4 +1,4 @@
-"""Which sequences a rank trains on, and which part of each: all of it, or its share of a context-parallel group."""
+"""Gives each rank its sequences, and its part of each: all of it, or its share of a context-parallel group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sequences a rank sees in which step: arithmetic on the step number, so that nothing has to be restored.
+"""Gives each rank the sequences of a step: arithmetic on the step number, so that nothing has to be restored.
 
 A step takes ``batch_size`` sequences, however many devices share them: results do not depend on their number.
 """

@@ -50,7 +50,7 @@ class BlockPlan:
 
     @property
     def num_blocks(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return len(self.offsets) - 1
 
     @property

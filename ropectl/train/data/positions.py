@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PositionPolicy:
-    """How the tokens of a training sequence are numbered.
+    """A way to number the tokens of a training sequence.
 
     Attributes:
         name: Its name on the command line.

@@ -164,7 +164,7 @@ class TrainingData:
         return TrainingSample(input_ids, self._targets(input_ids), position_ids, PASSKEY, self._policy.skips)
 
     def _targets(self, input_ids: list[int]) -> list[int]:
-        """What each token of one document's piece has to predict."""
+        """Returns what each token of one document's piece has to predict."""
         following = [IGNORE if token == self._bos else token for token in input_ids[1:]]
         return [*following, IGNORE]
 

@@ -1,1 +1,1 @@
-"""What computes a step: Accelerate, the wrapped model with its loss, the optimizer."""
+"""The machinery that computes a step: Accelerate, the wrapped model with its loss, the optimizer."""

@@ -51,7 +51,7 @@ class Engine:
 
     @property
     def is_sharded(self) -> bool:
-        """Whether each rank holds a part of the weights only."""
+        """True if each rank holds a part of the weights only."""
         return bool(self.accelerator.distributed_type.value == "FSDP")
 
     def sum(self, *numbers: float) -> list[float]:

@@ -1,1 +1,1 @@
-"""What a run will need, before any weight loads: parameters, arithmetic, memory and time."""
+"""Estimates what a run will need, before any weight loads: parameters, arithmetic, memory and time."""

@@ -50,7 +50,7 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Timing:
-    """What was measured on a model of one layer and one of two.
+    """The seconds that a model of one layer and one of two took.
 
     Attributes:
         length: Tokens of a sequence.

@@ -1,4 +1,4 @@
-"""How much memory a training step takes on a device, part by part: arithmetic on sizes, without torch.
+"""Estimates the memory of a training step on a device, part by part: arithmetic on sizes, without torch.
 
 Bytes that a layer keeps for the backward pass, for each token, as transformers writes a Llama layer and SDPA
 computes attention (no score matrix). r are the bytes of a number of the residual stream, c those of what a linear
@@ -59,7 +59,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """What memory depends on beside the model.
+    """Everything beside the model that memory depends on.
 
     Attributes:
         strategy: Name of the training strategy.

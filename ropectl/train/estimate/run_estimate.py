@@ -111,7 +111,7 @@ def _timing(sketch: Sketch, setup: TrainingSetup, free: int | None) -> tuple[Tim
 
 
 def _two_layers_fit(sketch: Sketch, setup: TrainingSetup, free: int | None) -> Callable[[int], bool]:
-    """Whether two layers fit on one device at a length, whole logits included: a system may kill where it cannot give."""
+    """Returns a test whether two layers fit on one device at a length, whole logits included: a system may kill where it cannot give."""
     weights = count_weights(sketch.build(cut(sketch.config, 2), sketch.task.strategy, "meta"), sketch.shape)
     shape = replace(sketch.shape, num_layers=2)
     alone = replace(setup, ranks=1, sharded=False, cp_size=1, loss_chunk=0)

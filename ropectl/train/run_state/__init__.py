@@ -1,1 +1,1 @@
-"""What a run keeps on disk, so that the same command goes on where it ended: settings, states, metrics, best weights."""
+"""The files of a run, from which the same command goes on where it ended: settings, states, metrics, best weights."""

@@ -1,4 +1,4 @@
-"""How a run ends, and how an ended one is recognised."""
+"""The end of a run, and how a finished one is recognised."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FORM = ("merge", "save_dtype")
 
 @dataclass(frozen=True)
 class Finetuned:
-    """How a run ended.
+    """The end of a run.
 
     Attributes:
         record: What ``ropectl.json`` of the result holds; with ``dry_run`` the estimate; None if interrupted.

@@ -1,4 +1,4 @@
-"""How far a run is."""
+"""The progress of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass
 class RunProgress:
-    """What a saved state has to hold beside weights, optimizer and random states.
+    """All that a saved state has to hold beside weights, optimizer and random states.
 
     Attributes:
         step: Finished steps.
@@ -40,7 +40,7 @@ class RunProgress:
 
     @property
     def is_at_best(self) -> bool:
-        """Whether the present weights are those to write: no validation chose others."""
+        """True if the present weights are those to write: no validation chose others."""
         return self.best_step in (None, self.step)
 
     def forget_best(self) -> None:

@@ -64,7 +64,7 @@ class TrainingFolder:
 
     @property
     def is_begun(self) -> bool:
-        """Whether a run has been written down here."""
+        """True if a run has been written down here."""
         return (self.path / RUN).is_file()
 
     def check_place(self) -> None:
@@ -187,7 +187,7 @@ class TrainingFolder:
 
 
 def _whole(path: Path) -> dict[str, Any] | None:
-    """What a state says of itself, if all its files are there with all their bytes."""
+    """Returns what a state says of itself, if all its files are there with all their bytes."""
     try:
         progress: dict[str, Any] = json.loads((path / PROGRESS).read_text())
         complete = all((path / name).stat().st_size == size for name, size in progress["files"].items())

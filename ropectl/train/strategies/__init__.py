@@ -1,4 +1,4 @@
-"""Which weights are trained, and what becomes of them. A new strategy is one file and one line here."""
+"""Strategies: which weights are trained, and what becomes of them. A new strategy is one file and one line here."""
 
 from __future__ import annotations
 

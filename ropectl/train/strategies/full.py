@@ -10,7 +10,7 @@ from ropectl.train.strategies.strategy import Strategy
 
 
 def _option(name: str) -> str:
-    """What somebody typed who changed a setting: merging is the default, so that only --no-merge changes it."""
+    """Returns the option that changes a setting: merging is the default, so that only --no-merge does."""
     return "no-merge" if name == "merge" else name.replace("_", "-")
 
 

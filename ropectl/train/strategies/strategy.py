@@ -1,4 +1,4 @@
-"""What every training strategy is."""
+"""The base class of training strategies."""
 
 from __future__ import annotations
 
