@@ -1,4 +1,4 @@
-"""How a setting is written on the command line, and what settings have in common; it stands beside each setting's type.
+"""The command-line side of a setting, and groups of settings; both stand beside the setting's type.
 
 Nothing is imported here, so that the first page of help is there at once.
 """

@@ -20,7 +20,7 @@ from ropectl.specs import Fault
 
 
 class Settings(BaseModel):
-    """What can be set for a command; a value, whose fields never change."""
+    """The settings of a command: a value, whose fields never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
 

@@ -23,7 +23,7 @@ INTRODUCTION = (
     "`ropectl COMMAND --help` says the same in the terminal. Options of a command that measures, trains or patches are also "
     "settings of a YAML file, `--config FILE`, under the same names with `-` or `_`: defaults, then the file, then flags; "
     "`--print-config` shows what is in force. Lengths are written `4096`, `8k`, `2k,4k`, `1k..32k` (doublings) or "
-    "`1k..16k/1k` (steps). With `--format json` a command prints one JSON document; everything that is no result goes to stderr.",
+    "`1k..16k/1k` (steps). With `--format json` a command prints one JSON document; everything else goes to stderr.",
     "Completion of commands, options, methods with their parameters, tasks, presets, runtimes and `builtin:` names: "
     "`ropectl --install-completion`, then open a new shell.",
 )

@@ -102,7 +102,7 @@ class Chooser:
         }
 
     def _enough(self) -> str | None:
-        """Why nothing has to be scaled; None where something has."""
+        """Returns why nothing has to be scaled; None where something has."""
         if self.target_length <= self.trained:
             return f"{self.target_length} tokens are within the trained length of {self.trained}: there is nothing to scale."
         setup = self.subject.setup
@@ -118,7 +118,7 @@ class Chooser:
         )
 
     def _obstacle(self, method: ScalingMethod) -> str | None:
-        """Why the model's family or the runtime does not take a method."""
+        """Returns why the model's family or the runtime does not take a method; None where both do."""
         setup = self.subject.setup
         if setup is not None:
             try:

@@ -1,4 +1,4 @@
-"""What to type once methods are chosen: commands that say the model and the length once more, and run as they stand."""
+"""Commands to type once methods are chosen: they say the model and the length once more, and run as they stand."""
 
 from __future__ import annotations
 

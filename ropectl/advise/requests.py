@@ -1,4 +1,4 @@
-"""What can be asked about a model's config: settings of ``inspect`` and of ``methods --choose``."""
+"""Settings of ``inspect`` and of ``methods --choose``: questions about a model's config."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from ropectl.cli import completion
-from ropectl.cli.binding import Command
+from ropectl.cli.binding import CommandLine
 from ropectl.cli.commands.compare_methods import compare_methods
 from ropectl.cli.commands.env import env
 from ropectl.cli.commands.eval_passkey import eval_passkey
@@ -56,35 +56,35 @@ _LOOK, _MEASURE, _CHANGE, _SHOW = "Look", "Measure", "Change", "Show"
 
 #: The command tree.
 COMMANDS = (
-    Command("methods", _LOOK, methods, "ropectl.advise.requests:ChoiceSettings", takes_file=False),
-    Command("inspect", _LOOK, inspect, "ropectl.advise.requests:InspectSettings", takes_file=False),
-    Command("env", _LOOK, env),
-    Command("compare-methods", _MEASURE, compare_methods, "ropectl.evaluate.config:CompareConfig"),
-    Command(
+    CommandLine("methods", _LOOK, methods, "ropectl.advise.requests:ChoiceSettings", takes_file=False),
+    CommandLine("inspect", _LOOK, inspect, "ropectl.advise.requests:InspectSettings", takes_file=False),
+    CommandLine("env", _LOOK, env),
+    CommandLine("compare-methods", _MEASURE, compare_methods, "ropectl.evaluate.config:CompareConfig"),
+    CommandLine(
         "eval-perplexity",
         _MEASURE,
         eval_perplexity,
         "ropectl.evaluate.config:PerplexityConfig",
         completed="ropectl.evaluate.perplexity.presets:apply_preset",
     ),
-    Command("eval-passkey", _MEASURE, eval_passkey, "ropectl.evaluate.config:PasskeyConfig"),
-    Command("eval-tasks", _MEASURE, eval_tasks, "ropectl.evaluate.tasks_config:TasksConfig"),
-    Command("harness", _MEASURE, harness, "ropectl.evaluate.harness:HarnessConfig"),
-    Command(
+    CommandLine("eval-passkey", _MEASURE, eval_passkey, "ropectl.evaluate.config:PasskeyConfig"),
+    CommandLine("eval-tasks", _MEASURE, eval_tasks, "ropectl.evaluate.tasks_config:TasksConfig"),
+    CommandLine("harness", _MEASURE, harness, "ropectl.evaluate.harness:HarnessConfig"),
+    CommandLine(
         "verify-runtime",
         _MEASURE,
         verify_runtime,
         "ropectl.checkpoint.runtime_check:RuntimeCheckSettings",
         takes_file=False,
     ),
-    Command("patch", _CHANGE, patch, "ropectl.checkpoint.settings:PatchSettings"),
-    Command("finetune", _CHANGE, finetune, "ropectl.train.settings:FinetuneSettings"),
-    Command("report", _SHOW, report),
+    CommandLine("patch", _CHANGE, patch, "ropectl.checkpoint.settings:PatchSettings"),
+    CommandLine("finetune", _CHANGE, finetune, "ropectl.train.settings:FinetuneSettings"),
+    CommandLine("report", _SHOW, report),
 )
 
 
 class _ReaderLeft(BaseException):
-    """Who read the output left early, as head does; not a BrokenPipeError, which Typer would turn into exit code 1."""
+    """The reader of the output left early, as head does; not a BrokenPipeError, which Typer would turn into exit code 1."""
 
 
 class _Group(TyperGroup):
@@ -124,7 +124,7 @@ app = typer.Typer(
 _BY_NAME = {command.name: command for command in COMMANDS}
 
 
-def _register(typer_app: typer.Typer, command: Command, function: Callable[..., None]) -> None:
+def _register(typer_app: typer.Typer, command: CommandLine, function: Callable[..., None]) -> None:
     typer_app.command(command.name, help=paragraphs(command.function), rich_help_panel=command.panel)(function)
 
 
@@ -165,7 +165,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _broken_torch() -> str | None:
-    """What is wrong with torch if it does not import, for libraries that need it complain of something of their own."""
+    """Returns what is wrong with torch if it does not import: libraries that need it complain of something else."""
     if "torch" in sys.modules:
         return None
     try:

@@ -20,13 +20,13 @@ Function = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandLine:
     """A command of the program.
 
     Attributes:
         name: As it is typed.
         panel: Where the first page of help shows it.
-        function: What it does. It takes the settings, where there are any, and the options that are no settings.
+        function: What it does. It takes the settings, where there are any, and the options that are not settings.
         settings: The settings' type as ``module:Class``, imported when the command is used; "" for none.
         takes_file: Whether the settings can stand in a file, ``--config``, and be printed, ``--print-config``.
         completed: A function that fills in what settings imply, as ``module:function``; "" for none.

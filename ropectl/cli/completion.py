@@ -1,4 +1,4 @@
-"""What the shell offers on TAB: names out of the registries, never a list of its own, and nothing that imports torch.
+"""Completion on TAB: names out of the registries, never a list of its own, and nothing that imports torch.
 
 Typer asks these functions; ``ropectl --install-completion`` sets the shell up. Bash breaks words at ``:`` and ``=``, which
 specs are full of: :func:`run` puts them together before Typer looks, and gives back only what follows the last break.

@@ -1,4 +1,4 @@
-"""What commands say of themselves: a docstring is help, examples and documentation in one."""
+"""Commands' help out of their docstrings, which are help, examples and documentation in one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def paragraphs(command: Callable[..., Any]) -> str:
 
 
 def description(command: Callable[..., Any]) -> list[str]:
-    """Returns the paragraphs that are no examples."""
+    """Returns the paragraphs that are not examples."""
     return [part for part in paragraphs(command).split("\n\n") if not part.startswith(EXAMPLE)]
 
 

@@ -1,4 +1,4 @@
-"""Options of commands that are no settings: where results go, and in which form."""
+"""Options that are not settings: where results go, and in which form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUN = Panel.run.value
 
 
 class Format(str, Enum):
-    """Output formats of commands whose records are no tables of results."""
+    """Output formats of commands whose records are not tables of results."""
 
     human = "human"
     json = "json"

@@ -1,4 +1,4 @@
-"""What goes to stdout (data, nothing else) and to stderr (progress and notes)."""
+"""Output: data, and nothing else, to stdout; progress and notes to stderr."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def stderr_console() -> Console:
 
 
 def _says_columns() -> bool:
-    """Whether COLUMNS is a width: 0 stands for not knowing it."""
+    """Returns whether COLUMNS is a width: 0 stands for not knowing it."""
     text = os.environ.get("COLUMNS", "")
     return text.isdecimal() and text.isascii() and int(text[:9]) > 0
 

@@ -1,6 +1,6 @@
 """Checks the names of devices, types and attention that torch and transformers know, without importing them.
 
-Plugins add devices and attention implementations. What is no slip of a known name is left to the library, which knows them.
+Plugins add devices and attention implementations. A name that is not a slip of a known one is left to the library.
 """
 
 from __future__ import annotations

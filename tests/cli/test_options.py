@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from ropectl.cli.app import COMMANDS, full_command
-from ropectl.cli.binding import Command
+from ropectl.cli.binding import CommandLine
 from ropectl.cli.signature import help_text, rest_of_argument
 from ropectl.hf.model_settings import CHECKPOINT, LOADING, PERMISSION, SCALING, ModelSettings
 from ropectl.option import option_of
@@ -19,14 +19,14 @@ from ropectl.setting_types import words_of
 WITH_SETTINGS = [command for command in COMMANDS if command.settings]
 
 
-def settings_of(command: Command) -> type[BaseModel]:
+def settings_of(command: CommandLine) -> type[BaseModel]:
     module, _, name = command.settings.partition(":")
     kind: type[BaseModel] = getattr(import_module(module), name)
     return kind
 
 
 @pytest.mark.parametrize("command", WITH_SETTINGS, ids=lambda command: command.name)
-def test_help_is_the_fields(command: Command) -> None:
+def test_help_is_the_fields(command: CommandLine) -> None:
     kind = settings_of(command)
     options: dict[str, Any] = {option.name: option for option in full_command(command.name).params}
     for name, field in kind.model_fields.items():
@@ -38,13 +38,13 @@ def test_help_is_the_fields(command: Command) -> None:
 
 
 @pytest.mark.parametrize("command", WITH_SETTINGS, ids=lambda command: command.name)
-def test_a_command_takes_the_settings_that_its_function_names(command: Command) -> None:
+def test_a_command_takes_the_settings_that_its_function_names(command: CommandLine) -> None:
     kind = settings_of(command)
     assert get_type_hints(command.function, localns={kind.__name__: kind})["settings"] is kind
 
 
 @pytest.mark.parametrize("command", WITH_SETTINGS, ids=lambda command: command.name)
-def test_every_word_that_is_allowed_is_explained(command: Command) -> None:
+def test_every_word_that_is_allowed_is_explained(command: CommandLine) -> None:
     for name, field in settings_of(command).model_fields.items():
         missing = [word for word in words_of(field.annotation) if word not in str(field.description)]
         assert not missing or option_of(field) is None, name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,18 +46,13 @@ def eval_tasks(
     Example: ropectl eval-tasks ./my-model --task multi-key:distractors=7 --chat --dry-run
     """
     from ropectl.cli import output
-    from ropectl.errors import ConfigError
 
     if list_tasks:
         _print_list(format)
         return
     output.quiet_libraries()
     if show_prompt is not None or dry_run:
-        if out is not None:
-            raise ConfigError(
-                f"--out {out} would stay empty: {'--dry-run' if dry_run else '--show-prompt'} measures nothing.",
-                "Leave out one of the two. To keep what is printed: --format json > FILE",
-            )
+        _check_unused(out, "--dry-run" if dry_run else "--show-prompt")
         _print_preview(settings, show_prompt, format)
         return
     output.check_one_process("eval-tasks")
@@ -74,6 +70,17 @@ def eval_tasks(
     if failed:
         gate_failed(
             [f"At {entry['length']} tokens the score is {entry['score']:.3f}, below {limit:g}." for entry in failed]
+        )
+
+
+def _check_unused(out: Path | None, option: str) -> None:
+    """Refuses a place for results of what measures nothing."""
+    from ropectl.errors import ConfigError
+
+    if out is not None:
+        raise ConfigError(
+            f"--out {out} would stay empty: {option} measures nothing.",
+            "Leave out one of the two. To keep what is printed: --format json > FILE",
         )
 
 

@@ -39,7 +39,7 @@ def harness(
     output.check_one_process("harness")
     folder = settings.include_path
     if folder is not None and not Path(folder).expanduser().is_dir():
-        raise ConfigError(f"include-path = {folder!r} is no folder.", "Name the folder of your task files.")
+        raise ConfigError(f"include-path = {folder!r} is not a folder.", "Name the folder of your task files.")
     output.check_new(out, overwrite)
     output.quiet_libraries()
     if not run:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ropectl.cli import options
+
+if TYPE_CHECKING:
+    from ropectl.report.page.write import Written
 
 
 def report(
@@ -39,7 +42,9 @@ def report(
     ] = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace a file that is no page of ropectl's.", rich_help_panel=options.RUN),
+        typer.Option(
+            "--overwrite", help="Replace a file that is not one of ropectl's pages.", rich_help_panel=options.RUN
+        ),
     ] = False,
     format: options.OutputFormat = options.Format.human,
 ) -> None:
@@ -57,22 +62,7 @@ def report(
     output.check_one_process("report")
     written = write_report(runs, out, figures, overwrite)
     if format is options.Format.json:
-        output.print_json(
-            {
-                "output": str(written.path),
-                "bytes": written.num_bytes,
-                "runs": [
-                    {
-                        "place": str(run.place),
-                        "kind": run.kind,
-                        "name": run.name,
-                        "unfinished": run.record.get("unfinished"),
-                    }
-                    for run in written.runs
-                ],
-                "figures": [str(path) for path in written.figures],
-            }
-        )
+        output.print_json(_record(written))
         return
     for run in written.runs:
         if unfinished := run.record.get("unfinished"):
@@ -83,3 +73,16 @@ def report(
     output.print_lines([f"{written.path} ({written.num_bytes / 1024:,.0f} KiB)"])
     if written.figures:
         output.print_lines([f"{len(written.figures)} figure files in {figures}"])
+
+
+def _record(written: Written) -> dict[str, Any]:
+    runs = [
+        {"place": str(run.place), "kind": run.kind, "name": run.name, "unfinished": run.record.get("unfinished")}
+        for run in written.runs
+    ]
+    return {
+        "output": str(written.path),
+        "bytes": written.num_bytes,
+        "runs": runs,
+        "figures": [str(path) for path in written.figures],
+    }
