@@ -1,6 +1,6 @@
 """Writes what documentation says about methods, tasks, runtimes and model families from the code, so that it cannot be wrong.
 
-python scripts/gen_docs.py           # rewrites docs/methods.md and docs/cli.md, and the marked parts of README.md and other pages
+python scripts/gen_docs.py           # rewrites docs/methods.md, docs/cli.md and docs/records/schemas, and the marked parts of README.md and other pages
 python scripts/gen_docs.py --check   # exits 1 if one is not up to date, and says which
 
 What is said of model families holds for one version of transformers: with another installed it is not checked.
@@ -19,6 +19,7 @@ from typing import Any
 
 from docs_cli import cli_page
 from docs_methods import methods_page
+from docs_records import DOCUMENTS, schema_text
 from model_types import census
 
 from ropectl.data.sources import all_sources
@@ -194,7 +195,11 @@ PARTS: tuple[tuple[Path, tuple[str, str], Callable[[], str]], ...] = (
 )
 
 #: Pages that are generated as a whole.
-PAGES: tuple[tuple[Path, Callable[[], str]], ...] = ((DOCS / "methods.md", methods_page), (DOCS / "cli.md", cli_page))
+PAGES: tuple[tuple[Path, Callable[[], str]], ...] = (
+    (DOCS / "methods.md", methods_page),
+    (DOCS / "cli.md", cli_page),
+    *((RECORDS / "schemas" / f"{name}.schema.json", partial(schema_text, name)) for name in DOCUMENTS),
+)
 
 
 def main() -> None:
@@ -211,6 +216,7 @@ def main() -> None:
     if is_check:
         return
     for path in stale:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(wanted[path])
     draw_figures()
 

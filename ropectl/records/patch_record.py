@@ -133,4 +133,4 @@ class FinetuneRecord(PatchRecord):
     written_by: ClassVar[str] = "finetune"
     known_by: ClassVar[frozenset[str]] = frozenset({"training", "rope_parameters"})
 
-    training: TrainingRecord
+    training: TrainingRecord = field()
