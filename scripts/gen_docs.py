@@ -34,8 +34,7 @@ from ropectl.rope.catalog import describe_method
 from ropectl.rope.registry import all_methods
 from ropectl.runtimes import config_facts, read_all
 from ropectl.specs import format_value
-from ropectl.tasks.catalog import describe_task
-from ropectl.tasks.registry import all_tasks
+from ropectl.tasks.registry import all_tasks, describe_task
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

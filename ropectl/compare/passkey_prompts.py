@@ -1,4 +1,4 @@
-"""The passkey prompts of one model in a comparison, in the groups that its cells measure."""
+"""Builds the passkey prompts of one model in a comparison, in the groups that its cells measure."""
 
 from __future__ import annotations
 

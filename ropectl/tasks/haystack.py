@@ -8,8 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from ropectl.tasks.composed import BodyLayout, ComposedTask
 from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.tasks.prompt_parts import BodyLayout
+from ropectl.tasks.task import RetrievalTask
 from ropectl.tasks.words import draw_number
 
 NUMBER_INSTRUCTION = (
@@ -18,7 +19,7 @@ NUMBER_INSTRUCTION = (
 )
 
 
-class HaystackTask(ComposedTask):
+class HaystackTask(RetrievalTask):
     """Facts stand whole between the tokens of a haystack, which is never decoded and encoded again."""
 
     haystack: Literal["text", "filler"] = Field(

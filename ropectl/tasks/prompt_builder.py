@@ -1,4 +1,4 @@
-"""What tasks build prompts with: one tokenizer, one seed, one text, one chat template."""
+"""Builds the parts of prompts from one tokenizer, one seed, one text and one chat template."""
 
 from __future__ import annotations
 

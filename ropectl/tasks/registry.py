@@ -1,4 +1,4 @@
-"""Finds the retrieval tasks and reads task specs.
+"""Finds the retrieval tasks, reads task specs, and describes tasks for listings and documentation.
 
 Every module in ``ropectl/tasks/kinds`` is scanned, and every module that an installed package names under the
 entry-point group ``ropectl.tasks``. A task spec is ``NAME[:KEY=VALUE,...]``, for example
@@ -7,13 +7,15 @@ entry-point group ``ropectl.tasks``. A task spec is ``NAME[:KEY=VALUE,...]``, fo
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from ropectl.discovery import find_classes
 from ropectl.errors import ConfigError
 from ropectl.names import name_hint
-from ropectl.specs import split_spec
+from ropectl.specs import describe_parameter, split_spec
 from ropectl.tasks import kinds
 from ropectl.tasks.task import RetrievalTask
 
@@ -55,3 +57,18 @@ def parse_tasks(specs: Sequence[str]) -> list[RetrievalTask]:
     """
     tasks = [parse_task(spec) for spec in specs or all_tasks()]
     return list(dict.fromkeys(tasks))
+
+
+def describe_task(kind: type[RetrievalTask]) -> dict[str, Any]:
+    """Returns all that is published about a task, as JSON values."""
+    return {
+        "name": kind.name,
+        "title": kind.title,
+        "summary": inspect.getdoc(kind),
+        "measures": kind.measures,
+        "metric": kind.metric,
+        "has_depths": kind.has_depths,
+        "chance": kind().chance,
+        "parameters": [describe_parameter(name, field) for name, field in kind.model_fields.items()],
+        "reference": str(kind.reference),
+    }

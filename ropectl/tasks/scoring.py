@@ -1,4 +1,4 @@
-"""What a generated answer is worth."""
+"""Scores generated answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's own text as one endless stream of tokens, read no further than needed."""
+"""Reads the user's own text as one endless stream of tokens, no further than needed."""
 
 from __future__ import annotations
 

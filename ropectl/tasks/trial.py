@@ -1,4 +1,4 @@
-"""A retrieval trial: a prompt in tokens, and what counts as its answer. Scoring needs to know no more of the task."""
+"""Defines a retrieval trial: a prompt in tokens, and what counts as its answer. Scoring knows no more of the task."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class Trial:
 
     @property
     def seq_len(self) -> int:
-        """Longest sequence that the model sees for it: what a length-dependent method is frozen at [tokens]."""
+        """The longest sequence that the model sees for it: a length-dependent method is frozen at it [tokens]."""
         return len(self.input_ids) + self.max_new_tokens

@@ -1,4 +1,4 @@
-"""Words to plant, ask for and count, in endless supply."""
+"""Supplies words to hide, ask for and count, without end."""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ from ropectl.report.finetune import finetune_parts
 from ropectl.report.formats import FORMATS
 from ropectl.report.sheet import Part, View
 from ropectl.report.terminal import terminal_lines
-from ropectl.tasks.catalog import describe_task
-from ropectl.tasks.registry import all_tasks
+from ropectl.tasks.registry import all_tasks, describe_task
 
 from . import records
 

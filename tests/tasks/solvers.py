@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 NOTE = re.compile(r"\nNote: the number of ([\w-]+) is (\d+)\.\n")
 
@@ -53,3 +53,9 @@ SOLVERS: dict[str, Callable[[str], list[str]]] = {
     "common-words": most_common,
     "frequent-words": most_common,
 }
+
+
+def answers_in(name: str, text: str, known: Sequence[str]) -> list[str]:
+    """The answers that a prompt's text holds, found by the task's solver; without one, those known ones that it holds."""
+    solver = SOLVERS.get(name)
+    return solver(text) if solver else [answer for answer in known if answer in text]

@@ -11,15 +11,13 @@ import pytest
 
 from ropectl.errors import ConfigError
 from ropectl.evaluate.retrieval.prompts import fingerprint
-from ropectl.tasks.catalog import describe_task
-from ropectl.tasks.composed import BUDGET_FACTOR, ComposedTask
 from ropectl.tasks.prompt_builder import PromptBuilder
-from ropectl.tasks.registry import all_tasks, parse_task
+from ropectl.tasks.registry import all_tasks, describe_task, parse_task
 from ropectl.tasks.scoring import contained_share
-from ropectl.tasks.task import CONTAINED, EXACT, RetrievalTask
+from ropectl.tasks.task import BUDGET_FACTOR, CONTAINED, EXACT, RetrievalTask
 from ropectl.tasks.trial import Trial
 from tests.tasks.builders import BOS, make_builder, merging_tokenizer, spaced_tokenizer
-from tests.tasks.solvers import SOLVERS
+from tests.tasks.solvers import SOLVERS, answers_in
 
 NAMES = list(all_tasks())
 SPECS = [
@@ -54,8 +52,8 @@ def trials_of(task: RetrievalTask, builder: PromptBuilder, length: int, count: i
     return [task.build(builder, length, depth, number) for depth in places(task) for number in range(count)]
 
 
-def test_every_task_has_a_solver() -> None:
-    assert set(NAMES) == set(SOLVERS)
+def test_every_solver_solves_a_task() -> None:
+    assert set(SOLVERS) <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -95,16 +93,16 @@ def test_prompt_and_answer_are_the_length(builder: PromptBuilder, spec: str) -> 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_prompt_holds_the_answer_and_no_other(builder: PromptBuilder, spec: str) -> None:
-    """Each task solved again from its text alone; all facts are whole."""
+    """Each task solved again from its text alone, where there is a solver; all facts are whole."""
     task = parse_task(spec)
     for length in (task.min_length(builder), task.min_length(builder) + 50, 1500):
         for trial in trials_of(task, builder, length, 5):
             text = builder.tokenizer.decode(trial.input_ids[: trial.answer_start])
-            expected = SOLVERS[task.name](text)
             if task.metric == EXACT:
-                assert [builder.tokenizer.decode(trial.answer_ids)] == [f" {expected[0]}"] and len(expected) == 1
+                answer = builder.tokenizer.decode(trial.answer_ids)
+                assert answer[0] == " " and answers_in(task.name, text, [answer[1:]]) == [answer[1:]]
             else:
-                assert sorted(expected) == sorted(trial.references)
+                assert sorted(answers_in(task.name, text, trial.references)) == sorted(trial.references)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -203,7 +201,6 @@ def test_depths_share_what_stands_before_them(builder: PromptBuilder, name: str)
     task = parse_task(name)
     one, other = task.build(builder, 1500, 0.6, 0), task.build(builder, 1500, 0.9, 0)
     shared = next(i for i, (a, b) in enumerate(zip(one.input_ids, other.input_ids, strict=False)) if a != b)
-    assert isinstance(task, ComposedTask)
     assert shared > (700 if name != "multi-key" else len(builder.head(task.instruction)))
 
 
@@ -217,8 +214,8 @@ def test_a_tokenizer_that_adds_a_leading_space_is_spliced_cleanly(spec: str) -> 
         text = "".join(tokenizer.convert_ids_to_tokens(trial.input_ids)).replace("\u2581", " ")
         assert trial.seq_len == length and "  " not in text
         prompt = "".join(tokenizer.convert_ids_to_tokens(trial.input_ids[: trial.answer_start])).replace("\u2581", " ")
-        expected = SOLVERS[task.name](prompt)
-        assert sorted(expected) == sorted(trial.references or [text[len(prompt) :].strip()])
+        known = trial.references or [text[len(prompt) :].strip()]
+        assert sorted(answers_in(task.name, prompt, known)) == sorted(known)
 
 
 @pytest.mark.parametrize("name", ["passkey", "needle", "multi-key"])

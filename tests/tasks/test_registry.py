@@ -22,7 +22,7 @@ Run = Callable[..., tuple[int, str, str]]
 ONE_FILE = '''
 from typing import ClassVar
 from ropectl.tasks.haystack import HaystackTask
-from ropectl.tasks.composed import TrialText
+from ropectl.tasks.prompt_parts import TrialText
 from ropectl.tasks.task import EXACT, RULER
 from ropectl.tasks.words import ADJECTIVES
 

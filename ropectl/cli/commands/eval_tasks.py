@@ -88,8 +88,7 @@ def _print_list(form: str) -> None:
     from ropectl.cli import output
     from ropectl.report.formats import check_format
     from ropectl.report.views import TASK_LIST
-    from ropectl.tasks.catalog import describe_task
-    from ropectl.tasks.registry import all_tasks
+    from ropectl.tasks.registry import all_tasks, describe_task
 
     check_format(form, TASK_LIST, "--list")
     output.show([describe_task(kind) for kind in all_tasks().values()], TASK_LIST, form)

@@ -1,4 +1,4 @@
-"""What is known of each trial while a model answers them.
+"""Collects what a model answers in each trial, while it answers them.
 
 Legend: K predictions, V vocabulary.
 """
@@ -16,17 +16,17 @@ from ropectl.errors import MeasurementError
 from ropectl.evaluate.retrieval.prefix_tree import Target
 from ropectl.tasks.trial import Trial
 
-#: Told a trial and the tokens generated so far; True ends its text there.
+#: Called with a trial and the tokens generated for it; True ends its text there.
 Stop = Callable[[Trial, Sequence[int]], bool]
 
 
 @dataclass(frozen=True)
 class TrialScore:
-    """How a trial went.
+    """The outcome of a trial.
 
     Attributes:
         correct: Whether the most likely token is the answer's at each of its positions, given the true ones before
-            it. False where no answer is known: who reads ``generated`` decides.
+            it. False where no answer is known: ``generated`` is then read.
         answer_logprob: Log-probability of the known answer [nats]; None where there is none.
         generated: The greedy continuation of the prompt, without a token that ends the text.
     """
@@ -38,7 +38,7 @@ class TrialScore:
 
 @dataclass(frozen=True)
 class Answers:
-    """Keeps scores and texts.
+    """The scores and texts of all trials.
 
     Attributes:
         trials: All trials; others name them by their place here.

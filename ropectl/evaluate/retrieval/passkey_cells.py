@@ -1,4 +1,4 @@
-"""Passkey retrieval by length and depth, from answered prompts or from stored cells; reports use it without torch."""
+"""Sums up passkey retrieval by length and depth, from answered prompts or stored cells; reports use it without torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts as a tree of shared prefixes: what of them a model has to compute once.
+"""Arranges prompts as a tree of shared prefixes, each of which a model computes once.
 
 A node is a run of tokens that all trials below it share. The path from the root to a leaf is what the model
 is given for one trial: a known answer without its last token, which is predicted and never an input, or the
@@ -110,7 +110,7 @@ class _Grower:
     prompt_ends: Sequence[int | None]
 
     def nodes(self, order: Sequence[int], depth: int) -> Iterator[tuple[list[int], Node]]:
-        """The nodes that begin at ``depth``, of trials in the order of their inputs that are alike before it; with those in each."""
+        """Yields the nodes that begin at ``depth``, of trials in the order of their inputs that are alike before it; with those in each."""
         inputs = self.inputs
         longer = [index for index in order if len(inputs[index]) > depth]
         for _, members in groupby(longer, key=lambda index: inputs[index][depth]):
@@ -135,7 +135,7 @@ def _inputs(trial: Trial) -> list[int]:
 
 
 def _shared(left: Sequence[int], right: Sequence[int], start: int) -> int:
-    """Tokens from ``start`` on in which both agree, by doubled steps and then bisection: comparing slices is fast."""
+    """Returns how many tokens from ``start`` on agree, by doubled steps and then bisection: comparing slices is fast."""
     low, limit, step = start, min(len(left), len(right)), _FIRST_STEP
     while low + step <= limit and left[low : low + step] == right[low : low + step]:
         low += step

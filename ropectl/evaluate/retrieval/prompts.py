@@ -1,4 +1,4 @@
-"""The prompts that a task is measured with: where its asked fact stands, and each prompt built once."""
+"""Chooses and builds the prompts that a task is measured with; each is built once and handed on."""
 
 from __future__ import annotations
 

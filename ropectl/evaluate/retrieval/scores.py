@@ -1,4 +1,4 @@
-"""Scores of trials put together: their mean and its interval."""
+"""Puts the scores of trials together: their mean and its interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retrieval tasks of one model under one method: configuration in, JSON document out.
+"""Evaluates retrieval tasks of one model under one method: configuration in, JSON document out.
 
 What runs models is imported where it is first needed, as in :mod:`ropectl.evaluate.perplexity.evaluation`.
 """

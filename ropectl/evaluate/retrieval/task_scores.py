@@ -1,4 +1,4 @@
-"""Retrieval tasks by length: each trial's answer becomes a score in [0, 1]."""
+"""Sums up retrieval tasks by length: each trial's answer becomes a score in [0, 1]."""
 
 from __future__ import annotations
 

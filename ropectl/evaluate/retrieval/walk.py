@@ -1,4 +1,4 @@
-"""Trials answered in one walk over the tree of their shared prefixes, with a cache that is cropped and branched.
+"""Answers trials in one walk over the tree of their shared prefixes, with a cache that is cropped and branched.
 
 Every distinct prefix is computed once. Branches that end equally far away go side by side as rows of one batch:
 they always stand at the same depth, so nothing is padded and no mask is made. All others are walked one after
@@ -123,14 +123,14 @@ class _TreeWalk:
             rows = last
 
     def _longest_piece(self, depth: int) -> int:
-        """Tokens that a row may take at once behind ``depth`` others."""
+        """Returns how many tokens a row may take at once behind ``depth`` others."""
         chunk = self.forward.prefill_chunk
         if depth == 0:
             return chunk or max(len(trial.input_ids) for trial in self.answers.trials)
         return max(1, min(chunk or PIECE, MAX_MASK // (depth + PIECE)))
 
     def _groups(self, rows: Sequence[_Row], depth: int) -> list[list[_Row]]:
-        """Rows that end equally far away together, as many as a cache may hold; the longest last."""
+        """Returns rows that end equally far away together, as many as a cache may hold; the longest last."""
         by_height: dict[int, list[_Row]] = defaultdict(list)
         for row in rows:
             by_height[row.height].append(row)
@@ -184,7 +184,7 @@ class _TreeWalk:
                 self._decode(trials, states[sources], own)
 
     def _decode(self, trials: Sequence[int], states: Tensor, cache: Any) -> None:
-        """Decodes some trials side by side until the last one ends; those that ended before are no longer listened to."""
+        """Decodes some trials side by side until the last one ends; what follows those that ended before is ignored."""
         still_open = dict(enumerate(trials))
         while True:
             tokens = self.answers.likeliest(self.forward.logits(states))
@@ -199,7 +199,7 @@ class _TreeWalk:
 
 
 def _following(rows: Sequence[_Row], step: int) -> Iterator[_Row]:
-    """What comes after the next ``step`` tokens of each row."""
+    """Yields the rows that come after the next ``step`` tokens of each row."""
     for index, row in enumerate(rows):
         if row.rest > step:
             yield _Row(index, row.node, row.offset + step)

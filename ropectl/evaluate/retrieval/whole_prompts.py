@@ -1,4 +1,4 @@
-"""Trials given to the model one by one, each prompt whole: exact for any model, and nothing is shared."""
+"""Gives trials to the model one by one, each prompt whole: exact for any model, and nothing is shared."""
 
 from __future__ import annotations
 

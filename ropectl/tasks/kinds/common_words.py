@@ -1,4 +1,4 @@
-"""The most common words of a list."""
+"""Asks for the most common words of a list."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from ropectl.tasks.composed import BodyLayout, ComposedTask, TrialText
 from ropectl.tasks.haystack import listing
 from ropectl.tasks.prompt_builder import PromptBuilder
-from ropectl.tasks.task import CONTAINED, RULER
+from ropectl.tasks.prompt_parts import BodyLayout, TrialText
+from ropectl.tasks.task import CONTAINED, RULER, RetrievalTask
 from ropectl.tasks.words import WORDS, other_words
 
 #: However short the list, a common word stands in it so often, and other words once.
 LEAST_TIMES = 3
 
 
-class CommonWords(ComposedTask):
+class CommonWords(RetrievalTask):
     """The whole context is a shuffled list of words, of which a few stand there often and the others seldom."""
 
     name: ClassVar[str] = "common-words"

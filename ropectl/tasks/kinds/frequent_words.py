@@ -1,4 +1,4 @@
-"""The most frequent words where frequencies follow a power law."""
+"""Asks for the most frequent words where frequencies follow a power law."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from ropectl.tasks.composed import BodyLayout, ComposedTask, TrialText
 from ropectl.tasks.haystack import listing
 from ropectl.tasks.prompt_builder import PromptBuilder
-from ropectl.tasks.task import CONTAINED, RULER
+from ropectl.tasks.prompt_parts import BodyLayout, TrialText
+from ropectl.tasks.task import CONTAINED, RULER, RetrievalTask
 from ropectl.tasks.words import draw_invented
 
 #: Words that are asked for.
@@ -22,7 +22,7 @@ ASKED = 3
 NUM_RANKS = 10_000
 
 
-class FrequentWords(ComposedTask):
+class FrequentWords(RetrievalTask):
     """The whole context is invented words whose frequency falls with a power of their rank; the top three are asked for."""
 
     name: ClassVar[str] = "frequent-words"

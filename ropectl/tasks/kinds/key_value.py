@@ -1,4 +1,4 @@
-"""A value looked up in a long list of keys."""
+"""Looks up a value in a long list of keys."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from ropectl.rope.method import Reference
-from ropectl.tasks.composed import BodyLayout, ComposedTask, TrialText
 from ropectl.tasks.prompt_builder import PromptBuilder
-from ropectl.tasks.task import EXACT
+from ropectl.tasks.prompt_parts import BodyLayout, TrialText
+from ropectl.tasks.task import EXACT, RetrievalTask
 from ropectl.tasks.words import draw_number
 
 
-class KeyValue(ComposedTask):
+class KeyValue(RetrievalTask):
     """The whole context is a list of keys and values that mean nothing, and one value is asked for."""
 
     name: ClassVar[str] = "key-value"

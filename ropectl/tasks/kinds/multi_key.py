@@ -1,4 +1,4 @@
-"""One fact among others of its kind."""
+"""Hides one fact among others of its kind."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from ropectl.tasks.composed import TrialText
 from ropectl.tasks.haystack import NUMBER_INSTRUCTION, NumberTask, note
 from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.tasks.prompt_parts import TrialText
 from ropectl.tasks.task import EXACT, RULER
 from ropectl.tasks.words import draw_name
 

@@ -1,4 +1,4 @@
-"""Several keys asked for at once."""
+"""Asks for the values of several keys at once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from ropectl.tasks.composed import TrialText
 from ropectl.tasks.haystack import NUMBER_INSTRUCTION, NumberTask, listing, note
 from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.tasks.prompt_parts import TrialText
 from ropectl.tasks.task import CONTAINED, RULER
 from ropectl.tasks.words import draw_name
 

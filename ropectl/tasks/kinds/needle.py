@@ -1,13 +1,13 @@
-"""A needle in the user's own text."""
+"""Hides a needle in the user's own text."""
 
 from __future__ import annotations
 
 import random
 from typing import ClassVar
 
-from ropectl.tasks.composed import TrialText
 from ropectl.tasks.haystack import NUMBER_INSTRUCTION, NumberTask, note
 from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.tasks.prompt_parts import TrialText
 from ropectl.tasks.task import EXACT, RULER
 from ropectl.tasks.words import draw_name
 

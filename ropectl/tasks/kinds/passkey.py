@@ -1,4 +1,4 @@
-"""The passkey task of Landmark Attention (arXiv 2305.16300).
+"""Hides a passkey in filler text: the task of Landmark Attention (arXiv 2305.16300).
 
 Position Interpolation (2306.15595), YaRN (2309.00071), LongLoRA (2309.12307) and LongRoPE (2402.13753) use it
 unchanged: a number is hidden in filler text and asked for at the end. Everything up to the needle and the needle
@@ -17,10 +17,10 @@ from typing import ClassVar
 from pydantic import Field
 
 from ropectl.rope.method import Reference
-from ropectl.tasks.composed import BodyLayout, ComposedTask, TrialText
 from ropectl.tasks.haystack import hide
 from ropectl.tasks.prompt_builder import PromptBuilder, draw_until
-from ropectl.tasks.task import EXACT
+from ropectl.tasks.prompt_parts import BodyLayout, TrialText
+from ropectl.tasks.task import EXACT, RetrievalTask
 
 NEEDLE = "\nThe pass key{label} is {key}. Remember it. {key} is the pass key{label}.\n"
 QUESTION, ANSWER_PREFIX = "\nWhat is the pass key{label}?", " The pass key{label} is"
@@ -38,7 +38,7 @@ NOMINAL_KEY = str(random.Random("ropectl-nominal-key").randint(*KEY_RANGE))
 GENERATED_ROOM = 8
 
 
-class Passkey(ComposedTask):
+class Passkey(RetrievalTask):
     """A number is hidden in filler sentences and asked for at the end; the prompts are those of eval-passkey."""
 
     name: ClassVar[str] = "passkey"
@@ -90,7 +90,7 @@ class Passkey(ComposedTask):
 
     @property
     def _labels(self) -> list[str]:
-        """What tells the keys apart, the asked one first; one empty label where there is one key."""
+        """The labels that tell the keys apart, the asked one first; one empty label where there is one key."""
         return [f" {label}" for label in LABELS[: self.distractors + 1]] if self.distractors else [""]
 
     @property

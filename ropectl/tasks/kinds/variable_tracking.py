@@ -1,4 +1,4 @@
-"""Assignments that are followed over several hops."""
+"""Follows assignments over several hops."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ropectl.tasks.composed import TrialText
 from ropectl.tasks.haystack import HaystackTask
 from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.tasks.prompt_parts import TrialText
 from ropectl.tasks.task import CONTAINED, RULER
 from ropectl.tasks.words import draw_number
 

@@ -11,7 +11,7 @@ from ropectl.evaluate.config import CompareConfig, PasskeyConfig
 from ropectl.evaluate.retrieval.passkey_evaluation import evaluate_passkey
 from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks
 from ropectl.evaluate.tasks_config import TasksConfig
-from ropectl.tasks.composed import ComposedTask
+from ropectl.tasks.task import RetrievalTask
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -22,13 +22,13 @@ Built = list[tuple[Any, ...]]
 def built(monkeypatch: pytest.MonkeyPatch) -> Built:
     """The prompts that were built, as task, length, depth and number."""
     calls: Built = []
-    original = ComposedTask.build
+    original = RetrievalTask.build
 
-    def build(self: ComposedTask, builder: Any, *place: Any) -> Any:
+    def build(self: RetrievalTask, builder: Any, *place: Any) -> Any:
         calls.append((str(self), *place))
         return original(self, builder, *place)
 
-    monkeypatch.setattr(ComposedTask, "build", build)
+    monkeypatch.setattr(RetrievalTask, "build", build)
     return calls
 
 

@@ -14,13 +14,9 @@ from ropectl.evaluate.retrieval.answers import TrialScore
 from ropectl.evaluate.retrieval.measure import answer_prompts
 from ropectl.evaluate.retrieval.passkey_cells import by_length, passkey_cells
 from ropectl.evaluate.retrieval.prompts import (
-    build_prompts,
     computed_together,
     count_tokens,
-    default_positions,
-    position_grid,
 )
-from ropectl.evaluate.retrieval.walk import walk
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import ModelConfig
 from ropectl.hf.model.patch import apply_rope
@@ -28,7 +24,7 @@ from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from ropectl.tasks.kinds.passkey import Passkey
 from ropectl.tasks.prompt_builder import PromptBuilder
-from tests.evaluate.naive import answer, continuation, counted
+from tests.evaluate.naive import answer, counted
 from tests.evaluate.retrieval.measuring import measure_passkey, passkey_prompts
 from tests.tolerances import WALK
 
@@ -128,34 +124,6 @@ def test_together_or_apart(model: LlamaForCausalLM, geometry: RopeGeometry, toke
             ]
 
 
-def test_position_grid(model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any) -> None:
-    """Needles stand at the same tokens at every length that reaches beyond them; the first is behind the task."""
-    builder, lengths = PromptBuilder(tokenizer, 0), [128, 256, 512]
-    positions = default_positions(lengths)
-    assert positions == [0, 64, 128, 256]
-    prompts = build_prompts(TASK, builder, position_grid(TASK, builder, lengths, positions), 2)
-    head = TASK.position(builder, 128, 0.0)
-    cells = passkey_cells(answer_prompts(model, parse_method("none"), geometry, prompts), builder)
-    assert [(cell.length, cell.needle_position) for entry in by_length(cells) for cell in entry.depths] == [
-        (128, head), (128, 64), (256, head), (256, 64), (256, 128), (512, head), (512, 64), (512, 128), (512, 256),
-    ]  # fmt: skip
-    assert {cell.trials for cell in cells} == {2}
-
-
-def test_log_probability_is_that_of_the_whole_answer(
-    model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any
-) -> None:
-    builder = PromptBuilder(tokenizer, 0)
-    (measured,) = measure_passkey(model, parse_method("none"), geometry, builder, [128], [0.5], 3)
-    expected = []
-    for trial in range(3):
-        prompt = TASK.build(builder, 128, 0.5, trial)
-        with torch.inference_mode():
-            logits = model(input_ids=torch.tensor([prompt.input_ids])).logits[0].double().log_softmax(-1)
-        expected.append(sum(logits[i - 1, prompt.input_ids[i]].item() for i in range(prompt.answer_start, 128)))
-    assert measured.answer_logprob == pytest.approx(sum(expected) / 3, rel=1e-5)
-
-
 def test_record_says_what_was_asked(model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any) -> None:
     """Prompt and answer fit the length; interval and trials are there; what lies beyond is marked."""
     builder, method = PromptBuilder(tokenizer, 0), parse_method("none")
@@ -167,34 +135,6 @@ def test_record_says_what_was_asked(model: LlamaForCausalLM, geometry: RopeGeome
     assert not measured.beyond_capacity and measured.num_differing is None
     both = measure_passkey(model, method, geometry, builder, [128, 256], [0.0, 1.0], 10, capacity=128)
     assert [entry.beyond_capacity for entry in both] == [False, True] and both[1].correct == measured.correct
-
-
-@pytest.mark.parametrize("options", [{"max_batch_tokens": 128}, {"max_batch_tokens": 700}, {"prefill_chunk": 40}])
-def test_batches_do_not_change_the_result(
-    model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any, options: dict[str, int]
-) -> None:
-    builder, method = PromptBuilder(tokenizer, 0), parse_method("pi:factor=2")
-    plain = measure_passkey(model, method, geometry, builder, [128, 200], [0.5], 7)
-    other = measure_passkey(model, method, geometry, builder, [128, 200], [0.5], 7, **options)
-    for ours, theirs in zip(other, plain, strict=True):
-        assert ours.correct == theirs.correct and ours.answer_logprob == pytest.approx(theirs.answer_logprob, rel=1e-5)
-
-
-def test_no_trial_counts_twice(model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any) -> None:
-    """In a short prompt depths 0 and 25 %, 75 and 100 % are one position each: the same prompts."""
-    builder = PromptBuilder(tokenizer, 0)
-    (measured,) = measure_passkey(model, parse_method("none"), geometry, builder, [128], list(DEPTHS), 5)
-    assert [cell.depth for cell in measured.depths] == [0.0, 0.5, 0.75] and measured.trials == 15
-    assert len({cell.needle_position for cell in measured.depths}) == 3
-
-
-def test_repeats_are_bit_equal_whatever_ran_between(
-    model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any
-) -> None:
-    builder, method = PromptBuilder(tokenizer, 0), parse_method("dynamic-ntk")
-    first = measure_passkey(model, method, geometry, builder, [200], [0.5], 3)
-    measure_passkey(model, parse_method("yarn:factor=8"), geometry, builder, [400], [0.0], 3)
-    assert measure_passkey(model, method, geometry, builder, [200], [0.5], 3) == first
 
 
 @pytest.fixture
@@ -252,13 +192,3 @@ def test_generation_that_says_otherwise_is_counted(
     builder = PromptBuilder(tokenizer, 0)
     (measured,) = measure_passkey(model, parse_method("none"), geometry, builder, [160], [0.5], 4, generate=True)
     assert measured.correct == 4 and measured.num_differing == 1 and measured.depths[0].num_differing == 1
-
-
-def test_the_walk_generates_what_the_model_would(trained: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decoded behind a branched cache, as without any cache."""
-    monkeypatch.setattr(PromptBuilder, "answer", lambda *_: None)
-    builder = PromptBuilder(trained.tokenizer, trained.bos_token_id)
-    trials = [TASK.build(builder, 300, 0.5, number) for number in range(3)]
-    for trial, score in zip(trials, walk(trained.model, trials), strict=True):
-        assert score.generated == continuation(trained.model, trial.input_ids, 8)
-        assert builder.text(list(score.generated)).strip().startswith(trial.references[0])
