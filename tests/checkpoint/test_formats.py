@@ -244,10 +244,10 @@ def test_tying_survives(tmp_path: Path, is_tied: bool, dtype: str) -> None:
 
 def test_a_wrong_file_is_found_before_it_is_named(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
     """The proof reads the disk: a config that says another factor stops everything and leaves nothing."""
-    from ropectl.checkpoint import api
+    from ropectl.checkpoint import writing
     from ropectl.errors import PatchError
 
-    folder, original = checkpoint(), api.write_json
+    folder, original = checkpoint(), writing.write_json
 
     def spoilt(path: Path, value: Any, **how: Any) -> None:
         if path.name == "config.json":
@@ -256,7 +256,7 @@ def test_a_wrong_file_is_found_before_it_is_named(checkpoint: Callable[..., Path
         original(path, value)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(api, "write_json", spoilt)
+        patch.setattr(writing, "write_json", spoilt)
         with pytest.raises(PatchError, match="Rotary pair"):
             patch_checkpoint(PatchSettings(model=str(folder), method="yarn", factor=4, out=tmp_path / "out"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint"]
@@ -266,10 +266,10 @@ def test_wrong_logits_are_found(checkpoint: Callable[..., Path], tmp_path: Path)
     """The other process really runs the written files: other weights there are seen."""
     from safetensors.torch import save_file
 
-    from ropectl.checkpoint import api
+    from ropectl.checkpoint import patching
     from ropectl.errors import PatchError
 
-    folder, original = checkpoint(), api.copy_files
+    folder, original = checkpoint(), patching.copy_files
 
     def spoilt(files: Any, out: Path, *rest: Any) -> None:
         original(files, out, *rest)
@@ -279,7 +279,7 @@ def test_wrong_logits_are_found(checkpoint: Callable[..., Path], tmp_path: Path)
 
     settings = PatchSettings(model=str(folder), method="yarn", factor=4, out=tmp_path / "out", verify_logits=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(api, "copy_files", spoilt)
+        patch.setattr(patching, "copy_files", spoilt)
         with pytest.raises(PatchError, match="other logits"):
             patch_checkpoint(settings)
     assert not (tmp_path / "out").exists()

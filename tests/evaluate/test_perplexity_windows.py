@@ -282,7 +282,7 @@ def test_a_protocol_has_to_say_no_more_than_its_windows(model: LlamaForCausalLM,
 
 
 def test_a_package_can_bring_a_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ropectl.discovery.entry_points", lambda group: [Entry()] if "protocols" in group else [])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Entry()] if "protocols" in group else [])
     all_protocols.cache_clear()
     try:
         assert list(all_protocols()) == ["prefix", "key-tokens", "overlapping", "second-half", "sliding", "tail"]
