@@ -38,7 +38,6 @@ LONGEST_FUNCTION = 50
 LONG_FUNCTIONS = {
     "cli/commands/eval_tasks.py: eval_tasks",
     "cli/commands/report.py: report",
-    "evaluate/passkey_api.py: evaluate_passkey",
 }
 
 

@@ -68,7 +68,7 @@ def test_imports_only_downwards(path: Path) -> None:
         "import ropectl.report.page.write, ropectl.report.figures.catalog, sys; assert 'matplotlib' not in sys.modules",
         "import ropectl.runtimes as r; from ropectl.runtimes.matrix import all_runtimes; assert len(all_runtimes()) == 4",
         "import ropectl.records.reading, ropectl.lengths, ropectl.runs",
-        "import ropectl.tasks.registry as r; r.all_tasks(); import ropectl.tasks.registry, ropectl.report.tasks",
+        "import ropectl.tasks.registry as r; r.all_tasks(); import ropectl.report.tasks",
         "import ropectl.report.choice, ropectl.report.environment, ropectl.environment, ropectl.advise.choosing",
         "import ropectl.cli.app",
         "import ropectl.hf.config.geometry",
