@@ -39,7 +39,7 @@ def data_file_documents(path: Path, field: str) -> Iterator[Document]:
     Raises:
         DataError: If it has no such field, or is damaged.
     """
-    with library_errors_told(str(path)):
+    with explained_library_errors(str(path)):
         from datasets import load_dataset
 
         files = [str(path.absolute())]
@@ -57,7 +57,7 @@ def documents_of(dataset: Any, name: str, field: str) -> Iterator[Document]:
 
 
 def _documents(dataset: Any, name: str, field: str) -> Iterator[Document]:
-    with library_errors_told(name):
+    with explained_library_errors(name):
         for number, row in enumerate(dataset):
             chosen = _checked(list(row), name, field)
             document = row_document(f"{name}:{number}", row, chosen)
@@ -80,7 +80,7 @@ def _checked(columns: list[str], name: str, field: str) -> str:
 
 
 @contextmanager
-def library_errors_told(name: str) -> Iterator[None]:
+def explained_library_errors(name: str) -> Iterator[None]:
     """Turns whatever goes wrong in the library into one message: it streams with several HTTP and file libraries."""
     try:
         yield

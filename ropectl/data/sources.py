@@ -55,7 +55,7 @@ def open_source(source: str) -> Iterator[Document]:
     Raises:
         DataError: If nothing is there, or it cannot be read.
     """
-    with _spellings_told():
+    with _spellings_added():
         return _kind(source).documents(source)
 
 
@@ -69,7 +69,7 @@ def source_identity(source: str) -> list[Any]:
         DataError: If nothing is there.
     """
     kind = _kind(source)
-    with _spellings_told():
+    with _spellings_added():
         return [kind.name, kind.identity(source)]
 
 
@@ -89,7 +89,7 @@ def _kind(source: str) -> TextSource:
 
 
 @contextmanager
-def _spellings_told() -> Iterator[None]:
+def _spellings_added() -> Iterator[None]:
     try:
         yield
     except NothingThereError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ropectl.data.address import Address, exists, file_stamps, parse_address, visible_files
-from ropectl.data.dataset_rows import DEFAULT_SPLIT, documents_of, library_errors_told
+from ropectl.data.dataset_rows import DEFAULT_SPLIT, documents_of, explained_library_errors
 from ropectl.data.documents import Document
 from ropectl.data.text_source import TextSource
 from ropectl.errors import DataError
@@ -38,7 +38,7 @@ class HubDataset(TextSource):
         """
         address = parse_hub_address(source)
         stay_offline_without_network()
-        with library_errors_told(address.name):
+        with explained_library_errors(address.name):
             from datasets import load_dataset
 
             dataset = load_dataset(address.name, address.config or None, split=address.split, streaming=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ropectl.data.address import Address, file_stamps, parse_address, visible_files
-from ropectl.data.dataset_rows import DEFAULT_SPLIT, documents_of, library_errors_told
+from ropectl.data.dataset_rows import DEFAULT_SPLIT, documents_of, explained_library_errors
 from ropectl.data.documents import Document
 from ropectl.data.text_source import TextSource
 from ropectl.errors import DataError
@@ -33,7 +33,7 @@ class SavedDataset(TextSource):
         """
         address = parse_address(source, ":#")
         folder = _split_folder(address)
-        with library_errors_told(str(folder)):
+        with explained_library_errors(str(folder)):
             from datasets import load_from_disk
 
             dataset = load_from_disk(str(folder))

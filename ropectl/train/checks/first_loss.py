@@ -16,7 +16,7 @@ from ropectl.train.data.samples import TrainingData
 from ropectl.train.engine.engine import Engine
 from ropectl.train.engine.loss import CausalLoss
 
-#: Largest relative difference that is not told.
+#: Largest relative difference that is not reported.
 TOLERANCE = 1e-2
 
 #: Tokens of the first sequence that are compared.

@@ -48,7 +48,7 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
     }
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a tracker that is missing is told below
+            warnings.simplefilter("ignore", UserWarning)  # a missing tracker is refused below
             accelerator = _fresh(Accelerator, options)
     except (ValueError, ImportError) as error:
         raise ConfigError(f"accelerate refuses: {error}") from None

@@ -37,7 +37,7 @@ def calibrate(
         make: Returns a model of so many layers, on the run's device.
         accelerator: Accelerate's; its precision is used.
         longest: Tokens of the run's sequences.
-        fits: Whether a length can be tried; told tokens.
+        fits: Whether a length can be tried; called with tokens.
         micro_batch: Sequences per forward pass.
         chunk: As for :class:`CausalLoss`.
         checkpointing: As in the settings.

@@ -105,7 +105,7 @@ def _timing(sketch: Sketch, setup: TrainingSetup, free: int | None) -> tuple[Tim
     except ConfigError as error:
         return None, True, error.message
     except (RuntimeError, MemoryError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-        # A class may refuse to be cut to one layer in many ways; memory and arithmetic are told all the same.
+        # A class may refuse to be cut to one layer in many ways; memory and arithmetic are estimated all the same.
         return None, True, _TOO_SMALL if is_out_of_memory(error) else f"two layers do not run: {error}"
     return timing, reads_hidden, ""
 
