@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -48,6 +49,8 @@ class PromptBuilder:
         self._text = text
         self._suffix = "-training" if for_training else ""
         self._memory: dict[Any, Any] = {}
+        # One prompt needs the same fragments several times: for their sizes, and for the prompt itself.
+        self._encoded = lru_cache(maxsize=256)(lambda text: tuple(encode_fragment(tokenizer, text)))
 
     @property
     def prompt_format(self) -> str:
@@ -72,7 +75,7 @@ class PromptBuilder:
 
     def fragment(self, text: str) -> list[int]:
         """Returns the tokens of a text as it stands inside a longer one."""
-        return encode_fragment(self.tokenizer, text)
+        return list(self._encoded(text))
 
     def text(self, tokens: list[int]) -> str:
         """Returns the text of some tokens, special ones written out."""
