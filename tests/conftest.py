@@ -191,8 +191,11 @@ def warm_probe(monkeypatch: pytest.MonkeyPatch) -> None:
         "import sys; [sys.modules.pop(name) for name in list(sys.modules) if name.partition('.')[0] == 'ropectl']\n"
     )
 
-    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        assert command[:2] == [sys.executable, "-c"]
+    fresh = subprocess.run
+
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        if command[:2] != [sys.executable, "-c"]:
+            return fresh(command, **options)
         return run_python(["-c", forget + command[2], *command[3:]])
 
     monkeypatch.setattr(subprocess, "run", run)

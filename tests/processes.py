@@ -127,4 +127,5 @@ def _become(arguments: list[str], env: dict[str, str], cwd: str, out: str, err: 
         exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
     else:
         sys.argv = arguments
+        sys.path.insert(0, str(Path(first).parent))
         runpy.run_path(first, run_name="__main__")

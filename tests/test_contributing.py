@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md, followed to the letter in a copy of the package."""
+"""The recipes of CONTRIBUTING.md, followed to the letter in a copy of the tree: what they add works, and the tests pass with it."""
 
 from __future__ import annotations
 
@@ -9,38 +9,105 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-
-pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
-RECIPES = dict(re.findall(r"<!-- try: (\S+) -->\n```python\n(.*?)```", TEXT, flags=re.DOTALL))
+#: Blocks to try: a file, and the line beside which the block goes where the file is there already.
+BLOCKS = re.findall(
+    r'<!-- try: ([^\s,]+)(?:, (before|after) "([^\n]+)")? -->\n```python\n(.*?)```', TEXT, flags=re.DOTALL
+)
+NEW_FILES = [name for name, side, _, _ in BLOCKS if not side]
+PARTS = (
+    "ropectl",
+    "tests",
+    "scripts",
+    "docs",
+    "configs",
+    "README.md",
+    "README.zh-CN.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "pyproject.toml",
+)
+
+#: What is said of *all* methods, tasks, runtimes or text sources, or of the new ones.
+SUITES = (
+    "tests/rope/test_contract.py", "tests/rope/test_golden.py", "tests/rope/test_guides.py", "tests/tasks", "tests/runtimes",
+    "tests/report", "tests/hf/test_patch.py", "tests/hf/test_config_writer.py", "tests/checkpoint/test_formats.py",
+    "tests/gguf/test_gguf_patch.py", "tests/cli/test_completion.py", "tests/cli/test_choose.py", "tests/data/test_sources.py",
+    "tests/compare/test_compare.py::test_every_method_is_compared", "tests/test_docs.py",
+)  # fmt: skip
+
+pytestmark = pytest.mark.process
+
+
+def golden_rows() -> list[dict[str, Any]]:
+    """Reference vectors of the recipe's method, with numpy alone."""
+    rows = []
+    for dim, base, length, factor in (
+        (128, 1e4, 4096, 4.0),
+        (64, 1e5, 8192, 4.0),
+        (32, 1e4, 256, 8.0),
+        (96, 1e4, 4096, 2.5),
+    ):
+        pairs = np.arange(dim // 2)
+        turns = [dim * np.log(length / (rotations * 2 * np.pi)) / (2 * np.log(base)) for rotations in (32.0, 1.0)]
+        low, high = max(np.floor(turns[0]), 0), min(np.ceil(turns[1]), dim - 1)
+        trained = base ** (-2 * pairs / dim)
+        frequencies = trained / factor ** np.clip((pairs - low) / (high - low), 0, 1)
+        geometry = {"rotary_dim": dim, "rope_theta": base, "original_max_position_embeddings": length}
+        row = {"spec": f"mrrope-uni:factor={factor:g}", "source": "numpy", "geometry": geometry, "seq_len": None}
+        rows.append({**row, "inv_freq": frequencies.tolist(), "attention_factor": 1 + 0.1 * np.log(factor)})
+    return rows
+
+
+def follow(place: Path, name: str, side: str, line: str, content: str) -> None:
+    """Writes a block where the recipe says."""
+    file = place / name
+    if not side:
+        assert not file.exists()
+        file.write_text(content)
+        return
+    text = file.read_text()
+    assert text.count(f"{line}\n") == 1, f"{name}: {line}"
+    new = f"{content}\n\n{line}\n" if side == "before" else f"{line}\n{content}"
+    file.write_text(text.replace(f"{line}\n", new))
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package with every file that the recipes add."""
+    """The tree with all that the recipes add, and what they have generated."""
     place = tmp_path_factory.mktemp("copy")
-    shutil.copytree(ROOT / "ropectl", place / "ropectl", ignore=shutil.ignore_patterns("__pycache__"))
-    for name, content in RECIPES.items():
-        assert not (place / name).exists()
-        (place / name).write_text(content)
+    for name in PARTS:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, place / name)
+    for block in BLOCKS:
+        follow(place, *block)
+    (place / "tests" / "golden" / "mrrope-uni.json").write_text(json.dumps(golden_rows()))
+    python(place, "scripts/gen_docs.py")
     return place
 
 
-def run(copy: Path, *arguments: str) -> str:
+def python(copy: Path, *arguments: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(copy), "COLUMNS": "80"}
-    done = subprocess.run(
-        [sys.executable, "-m", "ropectl", *arguments], cwd=copy, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    done = subprocess.run([sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     return done.stdout
 
 
-def test_there_are_four() -> None:
-    assert sorted(Path(name).parent.name for name in RECIPES) == ["kinds", "methods", "runtimes", "text_sources"]
+def run(copy: Path, *arguments: str) -> str:
+    return python(copy, "-m", "ropectl", *arguments)
+
+
+def test_there_is_one_of_each() -> None:
+    assert sorted(Path(name).parent.name for name in NEW_FILES) == ["kinds", "methods", "runtimes", "text_sources"]
 
 
 def test_a_method(copy: Path) -> None:
@@ -58,9 +125,8 @@ def test_a_method(copy: Path) -> None:
 def test_a_text_source(copy: Path) -> None:
     """Help names it, and it is measured."""
     assert "py:PACKAGE" in run(copy, "eval-perplexity", "--help")
-    record = json.loads(
-        run(copy, "eval-perplexity", "--text", "py:pyyaml", "--length", "64", "--documents", "2", "--format", "json")
-    )
+    request = ["--text", "py:pyyaml", "--length", "64", "--documents", "2", "--format", "json"]
+    record = json.loads(run(copy, "eval-perplexity", *request))
     assert record["manifest"]["documents"] == ["_yaml/__init__.py", "yaml/__init__.py"]
 
 
@@ -72,28 +138,25 @@ def test_a_task(copy: Path) -> None:
 
 def test_a_runtime(copy: Path) -> None:
     assert "imagined 1.0" in run(copy, "inspect", "builtin:tiny", "-m", "llama3", "--factor", "4")
-    choice = json.loads(
-        run(
-            copy,
-            *[
-                "methods",
-                "--choose",
-                "--target-length",
-                "2k",
-                "--runtime",
-                "imagined",
-                "builtin:tiny",
-                "--format",
-                "json",
-            ],
-        )
-    )
+    request = ["--choose", "--target-length", "2k", "--runtime", "imagined", "builtin:tiny", "--format", "json"]
+    choice = json.loads(run(copy, "methods", *request))
     assert {"llama3"} <= {pick["name"] for pick in choice["picks"]}
     assert any(passed["name"] == "yarn" and "imagined" in passed["reason"] for passed in choice["passed"])
+
+
+def test_the_documents_name_what_was_added(copy: Path) -> None:
+    for page in ("README.md", "README.zh-CN.md", "docs/methods.md"):
+        assert "mrrope-uni" in (copy / page).read_text(), page
+    assert "code-word" in (copy / "docs" / "measuring.md").read_text()
+
+
+def test_the_tests_pass_with_what_was_added(copy: Path) -> None:
+    """Without another edit. What starts a process is left out: it knows no method by name."""
+    python(copy, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not process", *SUITES)
 
 
 def test_what_the_text_names_is_there() -> None:
     """Files, tests and scripts that it sends people to."""
     named = set(re.findall(r"`(?:python |bash |pytest )?((?:scripts|tests|ropectl|docs)/[\w./]+)", TEXT))
-    missing = [name for name in named if not (ROOT / name).exists() and name not in RECIPES]
+    missing = [name for name in named if not (ROOT / name).exists() and name not in NEW_FILES]
     assert [name for name in missing if "NAME" not in name and name != "tests/golden/mrrope"] == []

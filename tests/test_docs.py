@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -17,6 +16,9 @@ import pytest
 
 from ropectl.builtin import TINY_MODEL_DIR
 from tests.gguf.loadable_gguf import write_loadable
+from tests.processes import run_python
+
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -27,8 +29,8 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.mark.process
 def test_methods_table_is_up_to_date() -> None:
-    command = [sys.executable, str(ROOT / "scripts" / "gen_docs.py"), "--check"]
-    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    done = run_python([ROOT / "scripts" / "gen_docs.py", "--check"])
+    assert done.returncode == 0, done.stderr
 
 
 def commands() -> list[list[str]]:
@@ -41,6 +43,7 @@ def commands() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("arguments", commands(), ids=" ".join)
+@pytest.mark.usefixtures("warm_probe")
 def test_commands_are_accepted(
     ropectl: Run, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,19 +138,22 @@ def test_the_two_commands_are_scripts() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("name", ["methods.md", "cli.md"])
-def test_a_stale_page_is_noticed(name: str, tmp_path: Path) -> None:
-    """``--check`` looks at the generated pages too, and says which is old."""
+def test_a_stale_page_is_noticed(tmp_path: Path) -> None:
+    """``--check`` looks at generated pages and at generated parts of written ones, and says which are old."""
     copy = tmp_path / "copy"
     copy.mkdir()
     for part in ("README.md", "README.zh-CN.md", "docs", "scripts"):
         source = ROOT / part
         shutil.copytree(source, copy / part) if source.is_dir() else shutil.copy(source, copy / part)
-    page = copy / "docs" / name
-    page.write_text(page.read_text().replace("##", "#", 1))
-    command = [sys.executable, str(copy / "scripts" / "gen_docs.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert done.returncode == 1 and f"Not up to date: {name}." in done.stderr
+    for name, old, new in (
+        ("methods.md", "##", "#"),
+        ("cli.md", "##", "#"),
+        ("../README.zh-CN.md", "| [`none`]", "| [`gone`]"),
+    ):
+        page = copy / "docs" / name
+        page.write_text(page.read_text().replace(old, new, 1))
+    done = run_python([copy / "scripts" / "gen_docs.py", "--check"])
+    assert done.returncode == 1 and "Not up to date: methods.md, cli.md, README.zh-CN.md." in done.stderr
 
 
 def test_generated_pages_are_complete() -> None:

@@ -42,6 +42,9 @@ def facts(config: dict[str, Any], spec: str = "none", target: int = TARGET, **ch
     return CheckpointFacts(config, GEOMETRY, parse_method(spec, 4.0, GEOMETRY), target, "./model", **changes)
 
 
+#: The runtimes that the tests know.
+KNOWN = ("transformers", "vllm", "sglang", "llama.cpp")
+
 YARN: dict[str, Any] = {"factor": 4.0, "original_max_position_embeddings": 2048}
 LLAMA3: dict[str, Any] = {**YARN, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 LISTS: dict[str, Any] = {"short_factor": SHORT, "long_factor": LONG}
