@@ -18,8 +18,6 @@ from ropectl.builtin import TINY_MODEL_DIR
 from tests.gguf.loadable_gguf import write_loadable
 from tests.processes import run_python
 
-pytestmark = pytest.mark.process
-
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 CHINESE = (ROOT / "README.zh-CN.md").read_text()
@@ -42,6 +40,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(line, comments=True)[1:] for line in dict.fromkeys(lines)]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("arguments", commands(), ids=" ".join)
 @pytest.mark.usefixtures("warm_probe")
 def test_commands_are_accepted(
