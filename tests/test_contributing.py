@@ -16,22 +16,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
-#: Blocks to try: a file, and the line beside which the block goes where the file is there already.
-BLOCKS = re.findall(
-    r'<!-- try: ([^\s,]+)(?:, (before|after) "([^\n]+)")? -->\n```python\n(.*?)```', TEXT, flags=re.DOTALL
-)
-NEW_FILES = [name for name, side, _, _ in BLOCKS if not side]
+RECIPES = dict(re.findall(r"<!-- try: (\S+) -->\n```python\n(.*?)```", TEXT, flags=re.DOTALL))
 PARTS = (
-    "ropectl",
-    "tests",
-    "scripts",
-    "docs",
-    "configs",
-    "README.md",
-    "README.zh-CN.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "pyproject.toml",
+    "ropectl tests scripts docs configs README.md README.zh-CN.md CHANGELOG.md CONTRIBUTING.md pyproject.toml".split()
 )
 
 #: Tests of *all* methods, tasks, runtimes or text sources, as far as they start no process.
@@ -39,7 +26,8 @@ SUITES = (
     "tests/rope/test_contract.py", "tests/rope/test_golden.py", "tests/rope/test_guides.py", "tests/hf/test_patch.py",
     "tests/tasks/test_contract.py", "tests/tasks/test_registry.py", "tests/tasks/test_kinds.py", "tests/runtimes",
     "tests/data/test_sources.py", "tests/cli/test_completion.py", "tests/advise", "tests/cli/test_help.py",
-    "tests/report/test_snapshots.py", "tests/report/test_methods.py", "tests/test_layers.py", "tests/test_house_rules.py", "tests/test_docs.py",
+    "tests/report/test_snapshots.py", "tests/report/test_methods.py", "tests/test_layers.py", "tests/test_house_rules.py",
+    "tests/test_docs.py",
 )  # fmt: skip
 
 pytestmark = pytest.mark.process
@@ -65,19 +53,6 @@ def golden_rows() -> list[dict[str, Any]]:
     return rows
 
 
-def follow(place: Path, name: str, side: str, line: str, content: str) -> None:
-    """Writes a block where the recipe says."""
-    file = place / name
-    if not side:
-        assert not file.exists()
-        file.write_text(content)
-        return
-    text = file.read_text()
-    assert text.count(f"{line}\n") == 1, f"{name}: {line}"
-    new = f"{content}\n\n{line}\n" if side == "before" else f"{line}\n{content}"
-    file.write_text(text.replace(f"{line}\n", new))
-
-
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tree with all that the recipes add, and what they have generated."""
@@ -88,8 +63,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, place / name)
-    for block in BLOCKS:
-        follow(place, *block)
+    for name, content in RECIPES.items():
+        assert not (place / name).exists()
+        (place / name).write_text(content)
     (place / "tests" / "golden" / "mrrope-uni.json").write_text(json.dumps(golden_rows()))
     python(place, "scripts/gen_docs.py")
     return place
@@ -107,7 +83,7 @@ def run(copy: Path, *arguments: str) -> str:
 
 
 def test_there_is_one_of_each() -> None:
-    assert sorted(Path(name).parent.name for name in NEW_FILES) == ["kinds", "methods", "runtimes", "text_sources"]
+    assert sorted(Path(name).parent.name for name in RECIPES) == ["kinds", "methods", "runtimes", "text_sources"]
 
 
 def test_a_method(copy: Path) -> None:
@@ -158,5 +134,5 @@ def test_the_tests_pass_with_what_was_added(copy: Path) -> None:
 def test_what_the_text_names_is_there() -> None:
     """Files, tests and scripts that it sends people to."""
     named = set(re.findall(r"`(?:python |bash |pytest )?((?:scripts|tests|ropectl|docs)/[\w./]+)", TEXT))
-    missing = [name for name in named if not (ROOT / name).exists() and name not in NEW_FILES]
+    missing = [name for name in named if not (ROOT / name).exists() and name not in RECIPES]
     assert [name for name in missing if "NAME" not in name and name != "tests/golden/mrrope"] == []
