@@ -55,6 +55,7 @@ def test_a_scaled_file_is_measured_as_it_is(ropectl: Run, gguf_file: Path, spec:
     assert (logits(base) - expected).abs().max() > 0.1
 
 
+@pytest.mark.process
 def test_a_checkpoint_out_of_a_file(ropectl: Run, gguf_file: Path, tmp_path: Path) -> None:
     """Weights and tokenizer of the file, the scaling in the config; float32 unless said otherwise."""
     out = tmp_path / "out"
