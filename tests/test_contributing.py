@@ -17,9 +17,18 @@ import pytest
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 RECIPES = dict(re.findall(r"<!-- try: (\S+) -->\n```python\n(.*?)```", TEXT, flags=re.DOTALL))
-PARTS = (
-    "ropectl tests scripts docs configs README.md README.zh-CN.md CHANGELOG.md CONTRIBUTING.md pyproject.toml".split()
-)
+PARTS = [
+    "ropectl",
+    "tests",
+    "scripts",
+    "docs",
+    "configs",
+    "README.md",
+    "README.zh-CN.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "pyproject.toml",
+]
 
 #: Tests of *all* methods, tasks, runtimes or text sources, as far as they start no process.
 SUITES = (
