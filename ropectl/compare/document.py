@@ -9,7 +9,7 @@ from typing import Any
 
 from ropectl.compare.plan import Plan
 from ropectl.compare.recipe import Recipe
-from ropectl.compare.rows import Measured, method_rows
+from ropectl.compare.rows import RowResults, method_rows
 from ropectl.compare.verdict import comparison_verdict, pick_method
 from ropectl.evaluate.config import CompareConfig
 from ropectl.records import ComparisonFrame, ComparisonManifest, ComparisonRecord, MeasuredCell
@@ -18,14 +18,14 @@ from ropectl.runs import command_line, content_id, package_versions
 
 
 def comparison_document(
-    plan: Plan, recipe: Recipe | None, measured: Sequence[Measured], num_targets: int
+    plan: Plan, recipe: Recipe | None, measured: Sequence[RowResults], num_targets: int
 ) -> ComparisonRecord:
     """Returns the record of a comparison.
 
     Args:
         plan: What was compared.
         recipe: How methods were trained; None if none was.
-        measured: What there is of each row.
+        measured: What each row is made of.
         num_targets: K of protocol ``tail``.
     """
     rows = method_rows(measured, plan.config)
@@ -82,11 +82,11 @@ def comparison_manifest(
     )
 
 
-def _cells(entry: Measured) -> list[MeasuredCell]:
-    model, method = entry.subject.name, str(entry.method)
+def _cells(entry: RowResults) -> list[MeasuredCell]:
+    model, method = entry.model.name, str(entry.method)
     return [
-        MeasuredCell(record["id"], model, method, cell.training, cell.kind, cell.length)
-        for cell, record in zip(entry.cells, entry.records, strict=True)
+        MeasuredCell(cell.record["id"], model, method, cell.training, cell.kind, max(cell.lengths))
+        for cell in entry.cells
     ]
 
 

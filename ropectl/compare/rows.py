@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
+from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.retrieval.passkey_cells import by_length
 from ropectl.evaluate.verdicts import models_length, short_delta, uses_length
 from ropectl.records import MethodRow, PasskeyCell, PasskeyLength, PerplexityPoint, Reach, TrainingSummary
@@ -15,132 +16,120 @@ from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 
 
-class MeasuredModel(Protocol):
-    """What a row has to know of its model."""
+@dataclass(frozen=True)
+class RowModel:
+    """The model of a row.
 
-    @property
-    def name(self) -> str:
-        """As the user wrote it."""
+    Attributes:
+        name: The model, as the user wrote it.
+        geometry: What it was trained with.
+        same_tokens: Whether it reads the text in the first model's tokens.
+    """
 
-    @property
-    def geometry(self) -> RopeGeometry:
-        """What it was trained with."""
-
-    @property
-    def same_tokens(self) -> bool:
-        """Whether it reads the text in the first model's tokens."""
-
-
-class MeasuredCell(Protocol):
-    """What a row has to know of a cell."""
-
-    @property
-    def kind(self) -> str:
-        """``prefix``, ``tail`` or ``passkey``."""
-
-    @property
-    def lengths(self) -> Sequence[int]:
-        """Contexts that it answers for [tokens]."""
-
-    @property
-    def length(self) -> int:
-        """The longest of them [tokens]."""
-
-    @property
-    def training(self) -> str | None:
-        """Id of the training whose weights are measured; None for the model as it is given."""
-
-
-class Tolerances(Protocol):
-    """What verdicts allow."""
-
-    @property
-    def tolerance(self) -> float:
-        """Loss that still counts as modelled [nats a token]."""
-
-    @property
-    def uses_accuracy(self) -> float:
-        """Passkey accuracy that counts as used."""
+    name: str
+    geometry: RopeGeometry
+    same_tokens: bool
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What there is of one row.
+class CellResult:
+    """A cell that was measured.
 
     Attributes:
-        subject: The model.
+        kind: ``prefix``, ``tail`` or ``passkey``.
+        lengths: Contexts that it answers for [tokens].
+        record: Its record; a failed cell's holds its error.
+        training: Id of the training whose weights were measured; None for the model as it is given.
+    """
+
+    kind: str
+    lengths: Sequence[int]
+    record: Mapping[str, Any]
+    training: str | None = None
+
+    @property
+    def error(self) -> Mapping[str, Any] | None:
+        """Type, message and length of what went wrong."""
+        return self.record.get("error")
+
+    @property
+    def found(self) -> Mapping[str, Any]:
+        """What was found: of a failed cell, below the length at which it failed."""
+        result: Mapping[str, Any] = self.record.get("result", {})
+        return result
+
+
+@dataclass(frozen=True)
+class RowResults:
+    """All that a row is made of.
+
+    Attributes:
+        model: The model.
         method: The method.
-        cells: Its cells.
-        records: Their records, in the same order; a failed cell's holds its error.
+        cells: The cells that were measured.
         training: The training behind it; None for the model as it is given.
         covered: Positions of that training [tokens]; 0 without one.
         errors: What else went wrong.
     """
 
-    subject: MeasuredModel
+    model: RowModel
     method: ScalingMethod
-    cells: Sequence[MeasuredCell] = ()
-    records: Sequence[dict[str, Any]] = ()
+    cells: Sequence[CellResult] = ()
     training: TrainingSummary | None = None
     covered: int = 0
     errors: Sequence[str] = field(default=())
 
     def points(self, kind: str) -> list[PerplexityPoint]:
         """Returns the perplexity points of a protocol."""
-        results = [record["result"] for cell, record in self._pairs(kind) if "result" in record]
-        return [
-            read_as(PerplexityPoint, point, "a cell", "compare-methods")
-            for result in results
-            for point in result["points"]
-        ]
+        points = [point for cell in self._of(kind) for point in cell.found.get("points", ())]
+        return [read_as(PerplexityPoint, point, "a cell", "compare-methods") for point in points]
 
     @property
     def passkey(self) -> list[PasskeyLength]:
         """Retrieval by length; a length counts only where all of it was measured."""
-        pairs = self._pairs("passkey")
-        found = [PasskeyCell(**entry) for _, record in pairs for entry in record.get("result", {}).get("cells", ())]
-        failed = [(cell, record["error"]["length"]) for cell, record in pairs if "error" in record]
-        missing = {length for cell, first in failed for length in cell.lengths if length >= first}
+        cells = self._of("passkey")
+        found = [PasskeyCell(**entry) for cell in cells for entry in cell.found.get("cells", ())]
+        missing = {n for cell in cells if cell.error for n in cell.lengths if n >= cell.error["length"]}
         return by_length([entry for entry in found if entry.length not in missing])
 
-    def row(self, baseline: Measured, config: Tolerances) -> MethodRow:
+    def row(self, baseline: RowResults, config: CompareConfig) -> MethodRow:
         """Returns the row.
 
         Args:
             baseline: The first model without scaling, as it is given, against which verdicts are made.
-            config: Tolerances of the verdicts.
+            config: What was asked for; it names what verdicts allow.
         """
-        trained = baseline.subject.geometry.original_max_position_embeddings
-        comparable = self.subject.same_tokens
+        trained = baseline.model.geometry.original_max_position_embeddings
+        comparable = self.model.same_tokens
         base_at_trained = next((p for p in baseline.points("tail") if p.context_length == trained), None)
         prefix, tail, passkey = self.points("prefix"), self.points("tail"), self.passkey
         retrieved = [(entry.length, entry.accuracy, entry.trials) for entry in passkey]
-        complete = all("error" not in record for _, record in self._pairs("passkey"))
+        complete = all(cell.error is None for cell in self._of("passkey"))
         reach = Reach(
             computes=self._computes(),
             models=models_length(tail, base_at_trained, config.tolerance, trained) if comparable else None,
             uses=uses_length(retrieved, config.uses_accuracy, trained) if complete else None,
         )
-        failed = [(c.kind, r["error"]) for c, r in zip(self.cells, self.records, strict=True) if "error" in r]
+        failed = [(cell.kind, cell.error) for cell in self.cells if cell.error is not None]
         return MethodRow(
-            model=self.subject.name,
+            model=self.model.name,
             method=str(self.method),
             perplexity=prefix,
             tail=tail,
             passkey=passkey,
             reach=reach,
             short_delta=short_delta(prefix, baseline.points("prefix"), trained) if comparable else None,
-            seconds=round(sum(record["seconds"] for record in self.records), 3),
+            seconds=round(sum(cell.record["seconds"] for cell in self.cells), 3),
             errors=[*self.errors, *(f"{kind} {e['length']}: {e['message']}" for kind, e in failed)],
             training=self.training,
         )
 
-    def _pairs(self, kind: str) -> list[tuple[MeasuredCell, dict[str, Any]]]:
-        return [pair for pair in zip(self.cells, self.records, strict=True) if pair[0].kind == kind]
+    def _of(self, kind: str) -> list[CellResult]:
+        return [cell for cell in self.cells if cell.kind == kind]
 
     def _computes(self) -> int | None:
-        """The formula's reach; for a method that follows the length, the longest evaluated length it covers itself."""
-        geometry = self.subject.geometry
+        """Returns the formula's reach; for a method that follows the length, the longest evaluated length it covers itself."""
+        geometry = self.model.geometry
         if not self.method.depends_on_seq_len:
             limit = reach_tokens(geometry, self.method.frequencies(geometry))
             # Further training shows every pair the rotations of all its positions, beside those seen before.
@@ -153,11 +142,11 @@ class Measured:
         return reached
 
 
-def method_rows(measured: Sequence[Measured], config: Tolerances) -> list[MethodRow]:
+def method_rows(measured: Sequence[RowResults], config: CompareConfig) -> list[MethodRow]:
     """Returns the rows in order; the first is the first model without scaling, as it is given.
 
     Args:
-        measured: What there is of each row.
-        config: Tolerances of the verdicts.
+        measured: What each row is made of.
+        config: What was asked for.
     """
     return [entry.row(measured[0], config) for entry in measured]

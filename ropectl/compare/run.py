@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from ropectl.compare.plan import Plan, Subject, make_plan
 from ropectl.compare.plan_file import plan_document
 from ropectl.compare.ranks import Ranks
 from ropectl.compare.recipe import read_recipe
+from ropectl.compare.rows import CellResult, RowModel, RowResults
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.perplexity.protocols.tail import num_tail_targets
 from ropectl.hf.config.source import ModelSource
@@ -23,7 +24,6 @@ from ropectl.runs import RunFolder, content_id, write_json
 if TYPE_CHECKING:
     from ropectl.compare.cells import Cell
     from ropectl.compare.measure import CellRunner
-    from ropectl.compare.rows import Measured
     from ropectl.compare.training import Training
 
 RUNS_FOLDER = "ropectl-runs"
@@ -64,8 +64,7 @@ def compare_methods(
     Args:
         config: What to compare; by default every method at factor 4 on ``builtin:tiny`` and ``builtin:stdlib``.
         out: Run folder; by default one under ``ropectl-runs`` named after model and settings.
-        reporter: Told about progress and notes; and about the steps of trainings if it is a
-            :class:`~ropectl.compare.reporter.TrainingListener`.
+        reporter: Told about progress and notes, and about the steps of trainings.
         retry_failed: Measure again what ended in an error before.
 
     Raises:
@@ -94,26 +93,25 @@ def compare_methods(
         keep_other(folder.path / COMPARISON_FILE, record, reporter)
         write_json(folder.path / COMPARISON_FILE, record)
     ranks.end()
-    num_failed = sum("error" in cell for entry in measured for cell in entry.records)
+    num_failed = sum(cell.error is not None for entry in measured for cell in entry.cells)
     return Comparison(record, folder.path, num_failed, sum(bool(entry.errors) for entry in measured))
 
 
 def _measure_all(
     plan: Plan, cells: Sequence[SubjectCells], trainings: Sequence[Training], runner: CellRunner
-) -> list[Measured]:
+) -> list[RowResults]:
     """Measures the models as they are given, then trains and measures the first under one method after the other."""
     from ropectl.compare.measure import ModelCells
-    from ropectl.compare.rows import Measured
 
     groups = [
         ModelCells(subject.setup, [cell for each in own.values() for cell in each])
         for subject, own in zip(plan.subjects, cells, strict=True)
     ]
-    plain: list[Measured] = []
+    plain: list[RowResults] = []
     for subject, own, found in zip(plan.subjects, cells, runner.measure(groups), strict=True):
         records = iter(found)
-        plain.extend(Measured(subject, method, each, [next(records) for _ in each]) for method, each in own.items())
-    tuned: dict[ScalingMethod, Measured] = {}
+        plain.extend(RowResults(_model(subject), method, _results(each, records)) for method, each in own.items())
+    tuned: dict[ScalingMethod, RowResults] = {}
     for number, training in enumerate(trainings, 1):
         place = f"{number} of {len(trainings)}"
         tuned[training.method] = _train_and_measure(training, place, plan.base, cells[0][training.method], runner)
@@ -124,9 +122,8 @@ def _measure_all(
 
 def _train_and_measure(
     training: Training, place: str, subject: Subject, cells: Sequence[Cell], runner: CellRunner
-) -> Measured:
+) -> RowResults:
     from ropectl.compare.measure import ModelCells
-    from ropectl.compare.rows import Measured
     from ropectl.compare.training import run_training
 
     done = training.finished() is not None
@@ -136,11 +133,23 @@ def _train_and_measure(
     runner.begin()
     error = run_training(training, runner.reporter)
     if error is not None:
-        return Measured(subject, training.method, training=training.summary(), errors=[f"training: {error}"])
+        return RowResults(_model(subject), training.method, training=training.summary(), errors=[f"training: {error}"])
     tuned = replace(subject, setup=training.tuned_setup(subject.setup))
     own = [cell.after(training.id, training.cell_settings(tuned.setup)) for cell in cells]
     records = runner.measure([ModelCells(tuned.setup, own)], resumed=False)[0]
-    return Measured(subject, training.method, own, records, training.summary(), training.covered)
+    cells_after = _results(own, records)
+    return RowResults(_model(subject), training.method, cells_after, training.summary(), training.covered)
+
+
+def _model(subject: Subject) -> RowModel:
+    return RowModel(subject.name, subject.geometry, subject.same_tokens)
+
+
+def _results(cells: Sequence[Cell], records: Iterable[dict[str, Any]]) -> list[CellResult]:
+    """Returns the cells with the records that come next."""
+    return [
+        CellResult(cell.kind, cell.lengths, record, cell.training) for cell, record in zip(cells, records, strict=False)
+    ]
 
 
 def default_folder(source: ModelSource, cells: Sequence[SubjectCells], trainings: Sequence[Training]) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ropectl.compare.plan_file import PLAN_FILE
 from ropectl.compare.run import COMPARISON_FILE
-from ropectl.compare.so_far import comparison_so_far, covers
+from ropectl.compare.unfinished import covers, unfinished_comparison
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.records import ComparisonRecord, FinetuneRecord, MetricsLine, PlanRecord, UnfinishedTraining, to_json
@@ -188,7 +188,7 @@ def _comparison(place: Path, plan: PlanRecord | None) -> Run:
         if plan is None or (isinstance(run.typed, ComparisonRecord) and covers(run.typed, plan)):
             return run
     assert plan is not None, "one of the two is there"
-    record = comparison_so_far(place, plan)
+    record = unfinished_comparison(place, plan)
     content = json.dumps(to_json(record), indent=2).encode()
     return Run(place, record, [("comparison-unfinished.json", content)], curves=_tuned_curves(place))
 

@@ -13,7 +13,7 @@ import pytest
 
 from ropectl.compare import factory
 from ropectl.compare.run import compare_methods
-from ropectl.compare.so_far import comparison_so_far
+from ropectl.compare.unfinished import unfinished_comparison
 from ropectl.evaluate.config import CompareConfig
 from ropectl.records import to_json
 from ropectl.report.runs_read import read_plan
@@ -59,9 +59,9 @@ def test_with_all_cells_it_says_what_the_comparison_says(comparison: Path, recor
     """The rows are put together by the very rules of a run that ends."""
     plan = read_plan(comparison)
     assert plan is not None
-    so_far = to_json(comparison_so_far(comparison, plan))
-    assert so_far["rows"] == record["rows"] and so_far["unfinished"]["missing"] == 0
-    assert so_far["manifest"]["config"] == record["manifest"]["config"]
+    unfinished = to_json(unfinished_comparison(comparison, plan))
+    assert unfinished["rows"] == record["rows"] and unfinished["unfinished"]["missing"] == 0
+    assert unfinished["manifest"]["config"] == record["manifest"]["config"]
 
 
 def test_tuned_rows(config: CompareConfig, tmp_path: Path, page_of: PageOf) -> None:
@@ -74,9 +74,9 @@ def test_tuned_rows(config: CompareConfig, tmp_path: Path, page_of: PageOf) -> N
     assert problems(html) == [] and "Measured after a training of its own" in read(html).body_text
     plan = read_plan(tmp_path / "run")
     assert plan is not None
-    so_far = to_json(comparison_so_far(tmp_path / "run", plan))
-    assert so_far["unfinished"]["missing"] == 0 and any(row["training"] for row in so_far["rows"])
-    for ours, theirs in zip(so_far["rows"], record["rows"], strict=True):
+    unfinished = to_json(unfinished_comparison(tmp_path / "run", plan))
+    assert unfinished["unfinished"]["missing"] == 0 and any(row["training"] for row in unfinished["rows"])
+    for ours, theirs in zip(unfinished["rows"], record["rows"], strict=True):
         assert {**ours, "training": None} == {**theirs, "training": None}
         assert (ours["training"] or {}).get("id") == (theirs["training"] or {}).get("id")
     last = [cell["id"] for cell in record["manifest"]["cells"] if cell["training"]][-1]
