@@ -1,13 +1,15 @@
-"""A cell of a comparison: settings that name it, a cost, and a measurement."""
+"""A cell of a comparison: settings that name it, a cost, and a measurement, of shorter lengths where all at once fail."""
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ropectl.compare.partial import PartialFailureError, measured_up_to_failure
+import torch
+
 from ropectl.evaluate.cost import Cost
 from ropectl.records import PasskeyCell, PerplexityPoint, to_json
 from ropectl.reporter import Progress
@@ -28,7 +30,7 @@ _RECORDS: dict[str, tuple[type[Any], str]] = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparisonCell:
     """One measurement of one method.
 
     Attributes:
@@ -107,7 +109,7 @@ class Cell:
         except (KeyError, TypeError, ValueError):
             return False
 
-    def after(self, training: str, settings: Mapping[str, Any]) -> Cell:
+    def after(self, training: str, settings: Mapping[str, Any]) -> ComparisonCell:
         """Returns the same measurement on tuned weights.
 
         Args:
@@ -115,3 +117,47 @@ class Cell:
             settings: What tells its records from all others.
         """
         return replace(self, training=training, settings={**self.settings, **settings})
+
+
+class PartialFailureError(Exception):
+    """A measurement failed at one length; those below it are done.
+
+    Attributes:
+        found: What the shorter lengths gave.
+        length: Where it failed [tokens].
+        cause: Why.
+    """
+
+    def __init__(self, found: list[Any], length: int, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.found, self.length, self.cause = found, length, cause
+
+
+def measured_up_to_failure(measure: Callable[[Sequence[int]], list[Any]], lengths: Sequence[int]) -> list[Any]:
+    """Returns the records of all lengths, measured at once; where that fails, one after the other.
+
+    A length that needs too much memory must not cost those that do not.
+
+    Args:
+        measure: Returns records at some lengths.
+        lengths: All of them.
+
+    Raises:
+        PartialFailureError: If one fails by itself too; longer ones are not tried.
+    """
+    ordered = sorted(lengths)
+    try:
+        return measure(ordered)
+    except Exception as error:  # whatever a model raises
+        if len(ordered) == 1:
+            raise PartialFailureError([], ordered[0], error) from None
+    found: list[Any] = []
+    for length in ordered:
+        gc.collect()
+        if torch.accelerator.is_available():
+            torch.accelerator.empty_cache()
+        try:
+            found += measure([length])
+        except Exception as error:
+            raise PartialFailureError(found, length, error) from None
+    return found

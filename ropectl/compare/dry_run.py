@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from ropectl.compare.cells import Cell
+from ropectl.compare.cells import ComparisonCell
 from ropectl.compare.factory import subject_cells
-from ropectl.compare.plan import Subject, make_plan
+from ropectl.compare.plan import ComparedModel, make_plan
 from ropectl.compare.recipe import read_recipe
 from ropectl.compare.run import default_folder
 from ropectl.errors import RopectlError
@@ -83,7 +83,7 @@ def estimate_comparison(
     }
 
 
-def _kind(kind: str, cells: Sequence[Cell]) -> dict[str, Any]:
+def _kind(kind: str, cells: Sequence[ComparisonCell]) -> dict[str, Any]:
     own = [cell for cell in cells if cell.kind == kind]
     return {
         "kind": kind,
@@ -93,7 +93,7 @@ def _kind(kind: str, cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def _resources(subject: Subject, missing: Sequence[Cell]) -> dict[str, Any]:
+def _resources(subject: ComparedModel, missing: Sequence[ComparisonCell]) -> dict[str, Any]:
     """Returns time and memory of the missing cells; where a model cannot be built without its weights, why not."""
     source, config = subject.setup.source, subject.setup.config
     device = resolve_device(config.device)
@@ -132,7 +132,9 @@ def _dtype(name: str, device: Any, model_config: Any) -> torch.dtype:
     return result
 
 
-def _memory(subject: Subject, cells: Sequence[Cell], model_config: Any, dtype: torch.dtype) -> dict[str, int]:
+def _memory(
+    subject: ComparedModel, cells: Sequence[ComparisonCell], model_config: Any, dtype: torch.dtype
+) -> dict[str, int]:
     """Returns the bytes of each part, for the cell that needs most."""
     shape = ModelShape.of(subject.setup.source.config)
     model = bare_model(model_config, dtype, "meta", subject.setup.config.trust_remote_code)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ropectl.compare.cells import Cell, Measure
+from ropectl.compare.cells import ComparisonCell, Measure
 from ropectl.compare.passkey_prompts import PasskeyPrompts, PromptGroup
-from ropectl.compare.plan import Plan, Subject
+from ropectl.compare.plan import ComparedModel, Plan
 from ropectl.data.tokens import DocumentSet
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
@@ -61,13 +61,13 @@ class CellFactory:
     forward: ForwardCost
     common: Mapping[str, Any]
 
-    def cells(self, method: ScalingMethod) -> list[Cell]:
+    def cells(self, method: ScalingMethod) -> list[ComparisonCell]:
         """Returns the cells of one method."""
         groups = self.passkeys.groups(method) if self.config.passkey else []
         texts = [self._text(method, find_protocol(name)) for name in TEXT_PROTOCOLS]
         return [*texts, *(self._passkey(method, group) for group in groups)]
 
-    def _text(self, method: ScalingMethod, protocol: PerplexityProtocol) -> Cell:
+    def _text(self, method: ScalingMethod, protocol: PerplexityProtocol) -> ComparisonCell:
         """One cell for all lengths and documents of a protocol."""
         config = self.config
         request = protocol.completed(
@@ -97,7 +97,7 @@ class CellFactory:
         memory = (longest, 0) if chunk is None else (min(config.batch_size * chunk, longest), longest)
         return self._cell(method, protocol.name, self.lengths, settings, sum(sizes), cost, memory, measure)
 
-    def _passkey(self, method: ScalingMethod, group: PromptGroup) -> Cell:
+    def _passkey(self, method: ScalingMethod, group: PromptGroup) -> ComparisonCell:
         """Returns one cell for the prompts of a group."""
         config = self.config
 
@@ -138,12 +138,12 @@ class CellFactory:
         cost: Cost,
         memory: tuple[int, int],
         measure: Measure,
-    ) -> Cell:
+    ) -> ComparisonCell:
         full = {**self.common, "kind": kind, "method": str(method), **settings}
-        return Cell(str(method), kind, lengths, full, tokens, cost, *memory, measure)
+        return ComparisonCell(str(method), kind, lengths, full, tokens, cost, *memory, measure)
 
 
-def subject_cells(plan: Plan, subject: Subject) -> dict[ScalingMethod, list[Cell]]:
+def subject_cells(plan: Plan, subject: ComparedModel) -> dict[ScalingMethod, list[ComparisonCell]]:
     """Returns the cells of one model, by method and in order."""
     source = subject.setup.source
     factory = CellFactory(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ropectl.compare.cells import Cell
+from ropectl.compare.cells import ComparisonCell
 from ropectl.compare.plan_file import PLAN_FILE
 from ropectl.compare.ranks import Ranks
 from ropectl.evaluate.setup import Setup
@@ -25,7 +25,7 @@ class ModelCells:
     """
 
     setup: Setup
-    cells: Sequence[Cell]
+    cells: Sequence[ComparisonCell]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class CellRunner:
         if self.ranks.is_main and self.plan:
             write_json(self.folder.path / PLAN_FILE, self.plan)
 
-    def _read(self, cell: Cell) -> dict[str, Any] | None:
+    def _read(self, cell: ComparisonCell) -> dict[str, Any] | None:
         return cell.record_in(self.folder, failed=not self.retry_failed)
 
     def _loaded(self, group: ModelCells, number: int) -> tuple[Any, Exception | None]:
@@ -94,7 +94,7 @@ class CellRunner:
                 raise
             return None, error
 
-    def _run(self, groups: Sequence[ModelCells], own: Sequence[tuple[int, Cell]]) -> list[dict[str, Any]]:
+    def _run(self, groups: Sequence[ModelCells], own: Sequence[tuple[int, ComparisonCell]]) -> list[dict[str, Any]]:
         """Measures this process's cells, one model after the other; returns their records."""
         records: list[dict[str, Any]] = []
         self.reporter.start("measuring", sum(cell.cost.total for _, cell in own))

@@ -27,7 +27,7 @@ DEFAULT_FACTOR = 4.0
 
 
 @dataclass(frozen=True)
-class Subject:
+class ComparedModel:
     """A model of the comparison and what it is measured under, checked as far as that needs no weights.
 
     Attributes:
@@ -69,12 +69,12 @@ class Plan:
     """
 
     config: CompareConfig
-    subjects: Sequence[Subject]
+    subjects: Sequence[ComparedModel]
     lengths: list[int]
     target_length: int
 
     @property
-    def base(self) -> Subject:
+    def base(self) -> ComparedModel:
         """The first model."""
         return self.subjects[0]
 
@@ -112,7 +112,7 @@ def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
     more_notes += [*document_notes(documents, lengths, config.text), *setup.window_notes(lengths)]
     for note in (*notes, *more_notes, *setup.attention_notes(lengths)):
         reporter.note(note)
-    subjects = [Subject(setup, methods, documents)]
+    subjects = [ComparedModel(setup, methods, documents)]
     for other in others:
         subjects.append(_subject(other, lengths, documents, reporter))
     return Plan(config, subjects, lengths, comparison_target(setup, config, methods))
@@ -125,7 +125,7 @@ def _other(config: CompareConfig, name: str) -> Setup:
     return Setup.of(config.model_copy(update={**said_of_the_first, "model": name}))
 
 
-def _subject(setup: Setup, lengths: list[int], documents: DocumentSet, reporter: Reporter) -> Subject:
+def _subject(setup: Setup, lengths: list[int], documents: DocumentSet, reporter: Reporter) -> ComparedModel:
     own = setup.documents(lengths)
     same = own.fingerprint() == documents.fingerprint()
     name = setup.config.model
@@ -137,7 +137,7 @@ def _subject(setup: Setup, lengths: list[int], documents: DocumentSet, reporter:
         )
     for note in notes:
         reporter.note(note if name in note else f"{name}: {note}")
-    return Subject(setup, [setup.method(None)], own, same)
+    return ComparedModel(setup, [setup.method(None)], own, same)
 
 
 def _passkeys(setup: Setup, lengths: Sequence[int] = ()) -> PasskeyPrompts:

@@ -13,7 +13,7 @@ from ropectl.rope.method import ScalingMethod
 from ropectl.runs import content_id
 
 if TYPE_CHECKING:
-    from ropectl.compare.cells import Cell
+    from ropectl.compare.cells import ComparisonCell
     from ropectl.compare.training import Training
 
 PLAN_FILE = "plan.json"
@@ -22,7 +22,7 @@ PLAN_FILE = "plan.json"
 def plan_document(
     plan: Plan,
     recipe: Recipe | None,
-    cells: Sequence[Mapping[ScalingMethod, Sequence[Cell]]],
+    cells: Sequence[Mapping[ScalingMethod, Sequence[ComparisonCell]]],
     trainings: Sequence[Training],
     num_targets: int,
 ) -> PlanRecord:

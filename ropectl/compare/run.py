@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ropectl.compare.document import comparison_document, keep_other
-from ropectl.compare.plan import Plan, Subject, make_plan
+from ropectl.compare.plan import ComparedModel, Plan, make_plan
 from ropectl.compare.plan_file import plan_document
 from ropectl.compare.ranks import Ranks
 from ropectl.compare.recipe import read_recipe
@@ -22,14 +22,14 @@ from ropectl.rope.method import ScalingMethod
 from ropectl.runs import RunFolder, content_id, write_json
 
 if TYPE_CHECKING:
-    from ropectl.compare.cells import Cell
+    from ropectl.compare.cells import ComparisonCell
     from ropectl.compare.measure import CellRunner
     from ropectl.compare.training import Training
 
 RUNS_FOLDER = "ropectl-runs"
 COMPARISON_FILE = "comparison.json"
 
-SubjectCells = dict[ScalingMethod, list["Cell"]]
+SubjectCells = dict[ScalingMethod, list["ComparisonCell"]]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _measure_all(
 
 
 def _train_and_measure(
-    training: Training, place: str, subject: Subject, cells: Sequence[Cell], runner: CellRunner
+    training: Training, place: str, subject: ComparedModel, cells: Sequence[ComparisonCell], runner: CellRunner
 ) -> RowResults:
     from ropectl.compare.measure import ModelCells
     from ropectl.compare.training import run_training
@@ -141,11 +141,11 @@ def _train_and_measure(
     return RowResults(_model(subject), training.method, cells_after, training.summary(), training.covered)
 
 
-def _model(subject: Subject) -> RowModel:
+def _model(subject: ComparedModel) -> RowModel:
     return RowModel(subject.name, subject.geometry, subject.same_tokens)
 
 
-def _results(cells: Sequence[Cell], records: Iterable[dict[str, Any]]) -> list[CellResult]:
+def _results(cells: Sequence[ComparisonCell], records: Iterable[dict[str, Any]]) -> list[CellResult]:
     """Returns the cells with the records that come next."""
     return [
         CellResult(cell.kind, cell.lengths, record, cell.training) for cell, record in zip(cells, records, strict=False)

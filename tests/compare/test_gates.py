@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from ropectl.compare.gates import unmet_gates
-from ropectl.compare.verdict import comparison_verdict
+from ropectl.compare.verdict import comparison_verdict, unmet_gates
 from ropectl.records import MethodRow, Pick, Reach
 
 

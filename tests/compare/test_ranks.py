@@ -70,7 +70,7 @@ def test_two_ranks_equal_one(checkpoint: Callable[..., Path], tmp_path: Path) ->
 #: Runs ropectl in the way of ``python -m``, but rank 1 is gone, as if killed, when its second cell begins.
 LOST_RANK = """
 import os, runpy, signal, sys
-from ropectl.compare.cells import Cell
+from ropectl.compare.cells import ComparisonCell
 measured, begun = Cell.outcome, []
 
 def outcome(cell, *arguments):

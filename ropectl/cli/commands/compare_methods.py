@@ -72,7 +72,7 @@ def _print_estimate(settings: CompareConfig, out: Path | None, retry_failed: boo
 def _print_comparison(comparison: Comparison, form: str) -> None:
     from ropectl.cli import output
     from ropectl.cli.gates import gate_failed
-    from ropectl.compare.gates import unmet_gates
+    from ropectl.compare.verdict import unmet_gates
     from ropectl.report.views import COMPARISON
 
     output.show(comparison.record, COMPARISON, form)
