@@ -11,6 +11,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parent.parent / "ropectl"
 MODULES = [
     path
@@ -68,6 +70,7 @@ def imports(path: Path) -> set[Path]:
     return found - {path}
 
 
+@pytest.mark.process
 def test_no_imports_in_a_circle() -> None:
     """Imports inside functions count: they hide a circle, and do not open it."""
     try:
@@ -96,6 +99,7 @@ def test_modules_are_short() -> None:
     assert long <= LONG_MODULES
 
 
+@pytest.mark.process
 def test_functions_are_short() -> None:
     long = set()
     for path in MODULES:

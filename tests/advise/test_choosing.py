@@ -69,6 +69,7 @@ def test_commands_are_accepted(
     assert [entry for entry in tmp_path.iterdir() if entry.suffix != ".yaml"] == []
 
 
+@pytest.mark.process
 def test_a_comparison_that_it_prints_is_planned(ropectl: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first command as it stands: --dry-run plans every cell without weights."""
     monkeypatch.chdir(tmp_path)

@@ -48,6 +48,7 @@ def logits(model: Any) -> torch.Tensor:
     return result
 
 
+@pytest.mark.process
 def test_without_its_scaling_an_adapter_is_refused(adapter: Path, ropectl: Run, tmp_path: Path) -> None:
     """Not silently run as plain RoPE."""
     for arguments in (["eval-perplexity", str(adapter)], ["patch", str(adapter), "-o", str(tmp_path / "out")]):
@@ -55,6 +56,7 @@ def test_without_its_scaling_an_adapter_is_refused(adapter: Path, ropectl: Run, 
         assert code == 2 and "does not say the scaling it was trained with" in err and "-m none" in err
 
 
+@pytest.mark.process
 def test_an_adapter_keeps_its_scaling_beside_it(adapter: Path, ropectl: Run, tmp_path: Path) -> None:
     out = tmp_path / "described"
     code, text, _ = ropectl(
@@ -91,6 +93,7 @@ def test_merging_gives_the_weights_that_peft_computes(adapter: Path, checkpoint:
     assert (tmp_path / "out" / "tokenizer.json").is_file()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("is_tied", [True, False])
 def test_a_trained_embedding_survives_tying(tmp_path: Path, is_tied: bool) -> None:
     """An adapter that trained embedding or head apart unties them, in the file as in memory."""

@@ -25,6 +25,7 @@ transformers.logging.set_verbosity_error()
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("model_type", [name for name in CENSUS.supported if name not in NOT_BUILT])
 def test_patched_and_loaded(model_type: str, tmp_path: Path) -> None:
     """The result in stock classes is what the source computes under the method, to the last bit."""

@@ -379,6 +379,7 @@ def test_an_index_that_names_no_files(checkpoint: Checkpoint, tmp_path: Path) ->
         patch_checkpoint(settings(folder, tmp_path / "out"))
 
 
+@pytest.mark.process
 def test_copying_by_hand_where_the_system_cannot(
     checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ def patched(ropectl: Run, file: Path, spec: str, *more: str) -> Path:
     return out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spec", ["yarn:factor=4", "yarn:factor=4,beta_fast=16", "pi:factor=4", "llama3:factor=4"])
 def test_a_scaled_file_is_measured_as_it_is(ropectl: Run, gguf_file: Path, spec: str) -> None:
     """transformers reads weights and base and drops the scaling; ropectl puts it back."""
@@ -74,6 +75,7 @@ def test_a_checkpoint_out_of_a_file(ropectl: Run, gguf_file: Path, tmp_path: Pat
     assert AutoTokenizer.from_pretrained(out)("word1 word2")["input_ids"] == theirs("word1 word2")["input_ids"]
 
 
+@pytest.mark.process
 def test_a_scaled_file_becomes_a_scaled_checkpoint(ropectl: Run, gguf_file: Path, tmp_path: Path) -> None:
     out = patched(ropectl, gguf_file, "llama3:factor=4")
     patch_checkpoint(PatchSettings(model=str(out), out=tmp_path / "out"))
@@ -85,6 +87,7 @@ def test_a_scaled_file_becomes_a_scaled_checkpoint(ropectl: Run, gguf_file: Path
     assert rotary_module(model).inv_freq.tolist() == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.process
 def test_the_type_of_rewritten_weights(gguf_file: Path, tmp_path: Path) -> None:
     settings = PatchSettings(model=str(gguf_file), method="none", out=tmp_path / "out", dtype="bfloat16")
     reporter = Reporter()

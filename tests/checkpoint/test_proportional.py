@@ -44,6 +44,7 @@ def loaded(folder: Path) -> Any:
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("spec", "seq_len"), [("none", None), ("pi:factor=4", None), ("ntk:factor=4", None), ("dynamic-ntk", 256)]
 )

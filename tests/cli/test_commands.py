@@ -142,6 +142,7 @@ def test_inspect_a_scaled_config_shows_its_scaling(ropectl: Run, tmp_path: Path)
     assert code == 0 and json.loads(out)["method"] == "yarn:factor=32"
 
 
+@pytest.mark.process
 def test_eval_perplexity(ropectl: Run, tmp_path: Path) -> None:
     out_file = tmp_path / "p.json"
     code, out, err = ropectl(
@@ -171,6 +172,7 @@ def test_results_are_not_overwritten_unasked(ropectl: Run, tmp_path: Path, comma
     assert json.loads(path.read_text())["method"] == "none"
 
 
+@pytest.mark.process
 def test_a_number_says_what_was_scored(ropectl: Run) -> None:
     """Protocol, context, documents and tokens are in the record; protocol tail scores the same targets at every length."""
     hashes = set()
@@ -186,12 +188,14 @@ def test_a_number_says_what_was_scored(ropectl: Run) -> None:
     assert len(hashes) == 1
 
 
+@pytest.mark.process
 def test_eval_perplexity_marks_what_lies_beyond(ropectl: Run) -> None:
     code, out, err = ropectl("eval-perplexity", "--length", "256,1k", "--documents", "1")
     assert code == 0 and "1024" in out and "*" in out
     assert "Beyond what none is made for (512 tokens): 1024" in err
 
 
+@pytest.mark.process
 def test_eval_passkey(ropectl: Run) -> None:
     code, out, _ = ropectl("eval-passkey", "--length", "128,256", "--depths", "3", "--trials", "4", "--format", "json")
     record = json.loads(out)
@@ -213,6 +217,7 @@ def test_eval_passkey_default_is_ten_trials_a_cell(ropectl: Run) -> None:
     assert json.loads(out)["trials"] == 10
 
 
+@pytest.mark.process
 def test_a_factor_decides_the_default_lengths_of_methods_that_follow_the_length(ropectl: Run) -> None:
     code, out, _ = ropectl(
         "eval-perplexity", "-m", "dynamic-ntk", "--factor", "4", "--documents", "1", "--format", "json"
@@ -220,6 +225,7 @@ def test_a_factor_decides_the_default_lengths_of_methods_that_follow_the_length(
     assert code == 0 and [p["context_length"] for p in json.loads(out)["points"]] == [256, 512, 1024, 2048]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("depths", ["1", "5", "9", "17"])
 def test_eval_passkey_for_people_loses_nothing(ropectl: Run, depths: str) -> None:
     code, out, _ = ropectl("eval-passkey", "--length", "128,1k", "--depths", depths, "--trials", "1")
@@ -229,6 +235,7 @@ def test_eval_passkey_for_people_loses_nothing(ropectl: Run, depths: str) -> Non
         assert all(f"{k / 16:.0%}" in out for k in range(17)) and "same" not in out.splitlines()[0]
 
 
+@pytest.mark.process
 def test_eager_attention_says_what_it_holds(ropectl: Run) -> None:
     small = ["--length", "1k", "--documents", "1"]
     _, plain, err = ropectl("eval-perplexity", *small, "--format", "json")

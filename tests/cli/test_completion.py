@@ -118,6 +118,7 @@ def test_nothing_is_offered_for_what_is_unknown(offer: completion.Offer) -> None
     assert offer("zzz") == [] and offer("zzz:a") == []
 
 
+@pytest.mark.process
 def test_every_table_that_is_completed_exists() -> None:
     """Each option with a completion answers without an error."""
     for command in map(full_command, [command.name for command in COMMANDS]):

@@ -31,6 +31,7 @@ def test_a_width_that_is_none_does_not_silence_anything(
     assert "read me" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -54,6 +54,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(NAME)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", COMMANDS)
 def test_names_are_written_not_obeyed(ropectl: Run, model: Path, command: str) -> None:
     code, out, err = ropectl(command, f"./{model}", *COMMANDS[command])

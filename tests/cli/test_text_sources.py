@@ -13,6 +13,7 @@ from datasets import Dataset
 from ropectl.data.sources import open_source
 
 
+@pytest.mark.process
 def test_text_and_tokens_give_the_same_perplexity(
     ropectl: Callable[..., tuple[int, str, str]], tokenizer: Any, tmp_path: Path
 ) -> None:

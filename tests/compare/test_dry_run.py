@@ -46,6 +46,7 @@ def config(checkpoint: Callable[..., Path]) -> CompareConfig:
     )
 
 
+@pytest.mark.process
 def test_tokens_are_those_that_are_computed(
     config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +77,7 @@ def test_operations_are_those_that_torch_counts(config: CompareConfig) -> None:
     assert counter.get_total_flops() == pytest.approx(wanted.total + cost.attention * length**2, rel=0.01)
 
 
+@pytest.mark.process
 def test_what_a_person_reads(ropectl: Run, config: CompareConfig, tmp_path: Path) -> None:
     arguments = ["compare-methods", config.model, "-m", "pi", "--factor", "4", "--documents", "3", "--dry-run"]
     code, out, _ = ropectl(*arguments, "-o", tmp_path / "run")
@@ -93,6 +95,7 @@ def test_what_a_person_reads(ropectl: Run, config: CompareConfig, tmp_path: Path
     assert {kind["kind"] for kind in model["kinds"]} == {"prefix", "tail", "passkey"}
 
 
+@pytest.mark.process
 def test_it_counts_what_the_same_command_would_measure(config: CompareConfig, tmp_path: Path) -> None:
     few = config.model_copy(update={"methods": ("pi",), "passkey": False, "lengths": (128,)})
     compare_methods(few, tmp_path / "run")

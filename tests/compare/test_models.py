@@ -21,6 +21,8 @@ from ropectl.reporter import Reporter
 
 from .test_compare import without_times
 
+pytestmark = pytest.mark.process
+
 SMALL: dict[str, Any] = {"lengths": (128, 256), "documents": 2, "trials": 2, "depths": 2}
 
 

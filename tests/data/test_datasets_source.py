@@ -66,6 +66,7 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.process
 def test_a_folder_as_on_the_hub(folder: Path) -> None:
     assert texts(f"hf:{folder}") == ["eins"]
     assert texts(f"hf:{folder}:test") == ["zwei"]
@@ -176,6 +177,7 @@ def test_a_damaged_data_set_is_refused(tmp_path: Path) -> None:
         list(open_source(str(place)))
 
 
+@pytest.mark.process
 def test_tokens_are_taken_as_they_are(tmp_path: Path) -> None:
     Dataset.from_dict(TOKENS).save_to_disk(tmp_path / "saved")
     (tmp_path / "hub").mkdir()

@@ -60,6 +60,7 @@ def test_documents_are_tokenized_behind_bos(source: str, tokenizer: Any, tmp_pat
     assert store.largest_token == max(map(max, expected))
 
 
+@pytest.mark.process
 def test_the_standard_library_is_the_same_as_tokenized_whole(tokenizer: Any, tmp_path: Path) -> None:
     store = TokenStore.build("builtin:stdlib", tokenizer, 0, cache=tmp_path)
     for number, document in enumerate(open_source("builtin:stdlib")):
@@ -155,6 +156,7 @@ def letters(monkeypatch: pytest.MonkeyPatch, documents: Iterator[Document]) -> s
     return "test:"
 
 
+@pytest.mark.process
 def test_memory_is_that_of_a_few_documents(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Documents and Arrow buffers alive at any moment, whatever the length of the corpus."""
     alive: weakref.WeakSet[Document] = weakref.WeakSet()
@@ -176,6 +178,7 @@ def test_memory_is_that_of_a_few_documents(tmp_path: Path, tokenizer: Any, monke
     assert most_bytes < 4 * store.num_tokens / 4, "a quarter of the corpus at most, at 4 bytes a token"
 
 
+@pytest.mark.process
 def test_texts_are_read_a_batch_at_a_time(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
 
@@ -225,6 +228,7 @@ def in_parts(tokenizer: Any, text: str, size: int, search: int) -> tuple[list[in
     return ids, len(others) + 1
 
 
+@pytest.mark.process
 def test_parts_end_where_tokens_do(tokenizer: Any) -> None:
     """Between lines, else between words; each part's tokens are those of the whole."""
     rng = random.Random(0)
@@ -236,6 +240,7 @@ def test_parts_end_where_tokens_do(tokenizer: Any) -> None:
         assert ids == tokenizer.encode(text, add_special_tokens=False) and num_parts > 20
 
 
+@pytest.mark.process
 def test_a_long_text_is_tokenized_in_parts(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizing, "text_parts", lambda text: text_parts(text, 1000, 900))
     text = "".join(document.text for _, document in zip(range(8), open_source("builtin:stdlib"), strict=False))

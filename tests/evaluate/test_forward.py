@@ -100,6 +100,7 @@ def largest_logits() -> Iterator[dict[str, int]]:
     torch.nn.functional.linear = original
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("num_last", [None, 1000])
 def test_full_logits_never_exist(num_last: int | None, largest_logits: dict[str, int]) -> None:
     """A 128k vocabulary over 2048 tokens would be a gigabyte of logits; a chunk is 64 MiB."""

@@ -46,6 +46,7 @@ def test_inspect_shows_the_layers_that_are_asked_for(ropectl: Run, layered: str)
     assert list(bases.values()) == [1e6, 1e4]
 
 
+@pytest.mark.process
 def test_perplexity_depends_on_which_layers_are_scaled(ropectl: Run, layered: str) -> None:
     text = Path(layered) / "text.txt"
     text.write_text("The lighthouse keeper counted ships. " * 400)
@@ -93,6 +94,7 @@ def test_passkey_runs_on_the_layers_that_are_asked_for(ropectl: Run, layered: st
     assert record["geometry"]["rope_theta"] == 1e4 and record["cells"][0]["trials"] == 1
 
 
+@pytest.mark.process
 def test_a_comparison_of_other_layers_has_other_records(layered: str, tmp_path: Path) -> None:
     from ropectl.compare.run import compare_methods
 

@@ -37,6 +37,7 @@ def naive_perplexity(model: LlamaForCausalLM, rows: list[list[int]]) -> float:
     return math.exp(total / count)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", NAMES)
 def test_prefix_equals_a_naive_pass_per_length(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, name: str
@@ -51,6 +52,7 @@ def test_prefix_equals_a_naive_pass_per_length(
         assert point.num_tokens == 5 * (length - 1), "every target once, none twice"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["none", "yarn", "dynamic-ntk"])
 def test_tail_equals_a_naive_pass_per_length(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, name: str
@@ -69,6 +71,7 @@ def test_tail_equals_a_naive_pass_per_length(
         assert point.num_tokens == 5 * targets
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", NAMES)
 def test_order_never_changes_a_number(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, name: str
@@ -115,6 +118,7 @@ def test_uniform_predictions_have_the_perplexity_of_the_vocabulary(
         assert [point.perplexity for point in points] == pytest.approx([64.0] * len(lengths), rel=UNIFORM)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("options", [{"prefill_chunk": 50}, {"batch_size": 2}, {"batch_size": 5, "prefill_chunk": 100}])
 def test_chunks_and_batches_do_not_change_the_result(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, options: dict[str, Any]

@@ -44,6 +44,7 @@ def measured(
     return measure_perplexity(model, KEY_TOKENS, request, options)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("bos", [0, None])
 @pytest.mark.parametrize("spec", ["none", "dynamic-ntk"])
 def test_key_tokens_equal_a_loop_over_targets(
@@ -107,6 +108,7 @@ def test_each_candidate_is_scored_once_in_windows_that_begin_with_bos(
         assert tokens_of([long, short], few) == 2 * (203 + 5 * 101 + 102)
 
 
+@pytest.mark.process
 def test_short_context_is_the_trained_length_or_half(geometry: RopeGeometry, documents: DocumentSet) -> None:
     request = PerplexityRequest(parse_method("none"), geometry, documents, [64, 512, 600])
     assert [one.lengths for one in KEY_TOKENS.passes(request)] == [(64, 512), (64,), (512,)]

@@ -69,6 +69,7 @@ def test_bins_are_two_an_octave() -> None:
     assert bin_edges(128) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spec", ["none", "dynamic-ntk"])
 def test_positions_are_the_losses_of_a_naive_pass(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, spec: str

@@ -63,6 +63,7 @@ def uneven(documents: DocumentSet) -> DocumentSet:
     return DocumentSet(cut, 256, 5, 512, documents.bos_token_id)
 
 
+@pytest.mark.process
 def test_yarn_is_the_script_of_its_authors(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet
 ) -> None:
@@ -77,6 +78,7 @@ def test_yarn_is_the_script_of_its_authors(
         assert point.num_windows == 5
 
 
+@pytest.mark.process
 def test_yarn_from_text_to_number(tokenizer: Any) -> None:
     """The whole command on the built-in model: the script's own tokenizing, of the documents that have enough tokens."""
     setup = Setup.of(PerplexityConfig(device="cpu"))
@@ -91,6 +93,7 @@ def test_yarn_from_text_to_number(tokenizer: Any) -> None:
             assert point["window_mean_perplexity"] == pytest.approx(exp_of_mean(losses), rel=AUTHORS_SCRIPT)
 
 
+@pytest.mark.process
 def test_moving_windows_are_the_script_without_its_flag(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet
 ) -> None:
@@ -115,6 +118,7 @@ def test_moving_windows_are_the_script_without_its_flag(
     assert abs(point.perplexity / point.window_mean_perplexity - 1) > 100 * AUTHORS_SCRIPT, "they are not the same"
 
 
+@pytest.mark.process
 def test_longlora_is_the_mean_over_all_tokens_of_every_window(
     model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet
 ) -> None:

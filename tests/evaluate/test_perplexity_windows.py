@@ -65,6 +65,7 @@ def naive_sliding(model: LlamaForCausalLM, documents: DocumentSet, length: int, 
     return sums, count
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("bos", [BOS, None])
 @pytest.mark.parametrize("name", ["none", "yarn", "dynamic-ntk"])
 def test_sliding_equals_a_naive_pass_per_target(
@@ -118,6 +119,7 @@ def test_a_stride_that_leaves_tokens_out_is_refused(geometry: RopeGeometry, prot
     all_protocols()[protocol].completed(PerplexityRequest(parse_method("none"), geometry, texts(40), [10, 20], 9))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("bos", [BOS, None])
 def test_overlapping_scores_all_of_every_whole_window(
     model: LlamaForCausalLM, geometry: RopeGeometry, bos: int | None
@@ -171,6 +173,7 @@ def test_a_window_as_long_as_the_document_is_one_pass(model: LlamaForCausalLM, g
     assert sliding.document_nll_sums == pytest.approx(prefix.document_nll_sums, rel=EXACT)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("protocol", MOVING)
 @pytest.mark.parametrize("options", [PassOptions(batch_size=4), PassOptions(prefill_chunk=11, batch_size=2)])
 def test_batches_and_chunks_do_not_change_the_result(
@@ -207,6 +210,7 @@ def test_lengths_past_the_target_are_marked_and_missing_ones_are_not_there(
         assert points[3] == PerplexityPoint(1000, beyond_capacity=True) and points[2].perplexity is not None
 
 
+@pytest.mark.process
 def test_sums_of_parts_are_those_of_the_whole(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
     """Documents can be shared out, since sums and counts are kept and never averages."""
     whole = texts(203, 160, 151, 170, 180, length=150)
@@ -239,6 +243,7 @@ def test_windows_are_made_when_they_are_run(geometry: RopeGeometry) -> None:
     assert isinstance(all_protocols()["sliding"].passes(request)[0].windows(), Iterator)
 
 
+@pytest.mark.process
 def test_the_order_of_lengths_changes_nothing(model: LlamaForCausalLM, geometry: RopeGeometry) -> None:
     method = parse_method("dynamic-yarn")
     documents = texts(203, 160, length=150)

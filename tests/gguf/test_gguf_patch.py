@@ -108,6 +108,7 @@ def test_keys_are_those_that_llama_cpp_honours(
     assert set(old) <= set(new)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spec", ["pi:factor=4", "llama3:factor=4"])
 def test_all_else_is_copied_byte_for_byte(tmp_path: Path, spec: str) -> None:
     source = write_tiny(tmp_path / "tiny.gguf")
@@ -146,6 +147,7 @@ def test_divisors_of_a_pair_that_stands_still(tmp_path: Path, monkeypatch: pytes
     assert plan.tensors[FREQS] == (1.0,) * 4 + (1e30,) * 4
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "first", ["pi:factor=2", "yarn:factor=2,attention_factor=1.5", "llama3:factor=2", "ntk:factor=2"]
 )

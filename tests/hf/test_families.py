@@ -73,6 +73,7 @@ def test_the_census_is_whole() -> None:
     assert len(CENSUS.supported) > 6 * len(CENSUS.refused)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("model_type", [name for name in CENSUS.supported if name not in NOT_BUILT])
 def test_scaled_exactly_and_undone(model_type: str, tmp_path: Path) -> None:
     model = tiny_model(model_type)
@@ -148,6 +149,7 @@ def rotation_of(model: Any) -> Any:
     raise AssertionError("nothing rotates")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("model_type", [name for name in CENSUS.supported if name not in NOT_BUILT])
 def test_pairing_is_as_in_the_code(model_type: str) -> None:
     """Two channels turn together if rotating one and rotating the other ends in the same two channels."""
@@ -201,6 +203,7 @@ def test_layers_without_a_window_rotate_or_do_not(model_type: str) -> None:
     assert bool([note for note in description.warnings if "whole context" in note]) != changed
 
 
+@pytest.mark.process
 def test_data_speaks_of_families_that_exist() -> None:
     """A family renamed by transformers would lose its data silently; and classes agree with what is said of them."""
     null = {name for name, family in FAMILIES.items() if family.null_head_dim}

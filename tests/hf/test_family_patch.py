@@ -61,6 +61,7 @@ LATENT = [
 ]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("model_type", LATENT)
 def test_latent_attention_computes_what_a_new_model_does(model_type: str) -> None:
     model = tiny_model(model_type)

@@ -271,6 +271,7 @@ def test_lowest_base_against_trying_them_all(dim: int, length: int) -> None:
     assert works(found) and not works(found / 1.002) and sum(map(works, below)) <= 2, "isolated bases may work"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("length", [1024, 4096, 8192, 32_768])
 def test_lowest_bases_lie_along_the_papers_line(length: int) -> None:
     """The line fitted in Figure 1 of arXiv 2405.14591 (heads of 128), 0.0424 L^1.628: its points scatter about it by half."""
@@ -278,10 +279,12 @@ def test_lowest_bases_lie_along_the_papers_line(length: int) -> None:
     assert found is not None and 1 / 1.6 < found / (0.0424 * length**1.628) < 1.6
 
 
+@pytest.mark.process
 def test_no_base_serves_a_single_pair() -> None:
     assert lowest_base(2, 100) is None
 
 
+@pytest.mark.process
 def test_record(code: RotaryCode) -> None:
     methods = [parse_method(spec) for spec in ("none", "yarn:factor=4", "dynamic-ntk")]
     threads = torch.get_num_threads()
@@ -306,6 +309,7 @@ def test_code_that_gives_no_number_fails(code: RotaryCode) -> None:
     assert [check.passed for check in checks] == [True, False, False, False, False, False, False, True, True]
 
 
+@pytest.mark.process
 def test_a_partial_scaling_is_not_left_behind(code: RotaryCode) -> None:
     before = code.module.inv_freq.clone(), dict(code.model.config.rope_parameters)
     self_test("numbers", code, GEOMETRY, [parse_method("yarn:factor=4")], 256)
@@ -326,6 +330,7 @@ def test_vectors_are_the_same_every_time(code: RotaryCode) -> None:
 Run = Callable[..., tuple[int, str, str]]
 
 
+@pytest.mark.process
 def test_command_for_people(ropectl: Run, tmp_path: Path) -> None:
     figure = tmp_path / "decay.svg"
     code, out, err = ropectl(
@@ -336,6 +341,7 @@ def test_command_for_people(ropectl: Run, tmp_path: Path) -> None:
     assert "all 18 checks passed" in out and "half-split" in out and "frozen at 1024" in out and "[rad]" in out
 
 
+@pytest.mark.process
 def test_command_json_and_exit_code(ropectl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = "rotary_dim=16,rope_theta=10000,original_max_position_embeddings=128"
     arguments = ("inspect", "--geometry", numbers, "--self-test", "--target-length", "256", "--format", "json")

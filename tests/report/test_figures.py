@@ -23,6 +23,8 @@ from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.inspection import inspect_rope
 from ropectl.rope.registry import all_methods, parse_method
 
+pytestmark = pytest.mark.process
+
 Run = Callable[..., tuple[int, str, str]]
 GEOMETRY = RopeGeometry(64, 10_000.0, 2048)
 NUMBERS = "rotary_dim=64,rope_theta=10000,original_max_position_embeddings=2048"

@@ -75,6 +75,7 @@ def test_which_figures_there_are() -> None:
     assert [one.name for one in training_drawings(metrics(), {})] == ["training"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name, key", [("perplexity", "perplexity"), ("perplexity-tail", "tail")])
 def test_perplexity_is_the_records(name: str, key: str) -> None:
     record = comparison()
@@ -100,6 +101,7 @@ def test_perplexity_is_the_records(name: str, key: str) -> None:
     assert open_points == wanted[0][2:], "the unscaled model past 512 tokens"
 
 
+@pytest.mark.process
 def test_intervals_are_the_records() -> None:
     record = comparison()
     bars = drawing(drawings_of(record), "perplexity").draw().axes[0].collections
@@ -126,6 +128,7 @@ def test_an_evaluation_shows_the_unscaled_model_too() -> None:
     assert drawings_of(perplexity_record(protocol="sliding"))[0].name == "perplexity-sliding"
 
 
+@pytest.mark.process
 def test_models_with_different_tokens_are_compared_in_bits() -> None:
     record = {**comparison(), "same_tokens": False}
     one = drawing(drawings_of(record), "perplexity")
@@ -134,6 +137,7 @@ def test_models_with_different_tokens_are_compared_in_bits() -> None:
     assert axes.get_ylabel() == "bits per byte" and "Bits per byte" in one.title and "95 %" not in one.caption
 
 
+@pytest.mark.process
 def test_losses_by_position() -> None:
     record = comparison()
     one = drawing(drawings_of(record), "positions")
@@ -148,6 +152,7 @@ def test_losses_by_position() -> None:
     assert axes.get_xlim()[1] >= wanted[-1][0] and axes.get_xscale() == "log"
 
 
+@pytest.mark.process
 def test_heat_maps() -> None:
     record = comparison()
     figure = drawing(drawings_of(record), "passkeys").draw()
@@ -226,6 +231,7 @@ def test_tasks() -> None:
     assert trained_lines(figure.axes[0]) == [512]
 
 
+@pytest.mark.process
 def test_pairs_are_computed_from_the_specs() -> None:
     figure = drawing(drawings_of(comparison()), "pairs").draw()
     upper, lower = figure.axes
@@ -240,6 +246,7 @@ def test_pairs_are_computed_from_the_specs() -> None:
     assert {512.0, 2048.0} <= flat
 
 
+@pytest.mark.process
 def test_training_curves() -> None:
     one = training_drawings(metrics(), {"model": "m", "method": "pi", "strategy": "lora"})[0]
     figure = one.draw()
@@ -264,6 +271,7 @@ def test_a_continued_training_repeats_steps() -> None:
     assert smoothed([4.0, 2.0, 6.0, 1.0], 2) == [4.0, 3.0, 4.0, 3.5]
 
 
+@pytest.mark.process
 def test_runs_side_by_side() -> None:
     runs = {"one": perplexity_record(), "two": perplexity_record("ntk:factor=4"), "keys": passkey_record()}
     found = drawings_of_runs(runs)
@@ -289,6 +297,7 @@ def test_colours_are_safe_and_lines_tell_apart_without_them() -> None:
     assert len({(str(look.linestyle), look.marker) for look in found}) == 20
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("kind", sorted(every_record()))
 def test_nothing_covers_anything(kind: str, wide: bool) -> None:
@@ -306,6 +315,7 @@ def test_names_and_captions_are_fit_for_files_and_readers() -> None:
             assert re.fullmatch(r"[a-z0-9-]+", one.name) and one.title and one.caption.endswith(".")
 
 
+@pytest.mark.process
 def test_same_record_same_bytes(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         write_figures([*drawings_of(comparison()), *training_drawings(metrics(), {})], tmp_path / folder)
@@ -319,6 +329,7 @@ def test_same_record_same_bytes(tmp_path: Path) -> None:
     assert svg_text(figure) == svg_text(figure) == svg_text(drawings_of(comparison())[0].draw())
 
 
+@pytest.mark.process
 def test_png_has_300_dots_an_inch(tmp_path: Path) -> None:
     (_, path) = write_figures(drawings_of(tasks_record())[:1], tmp_path)
     width = int.from_bytes(path.read_bytes()[16:20], "big")
@@ -331,6 +342,7 @@ def test_an_impossible_folder(tmp_path: Path) -> None:
         write_figures(drawings_of(tasks_record()), tmp_path / "file")
 
 
+@pytest.mark.process
 def test_svg_for_a_page() -> None:
     found = [svg_text(one.draw()) for one in drawings_of(comparison())]
     ids = [name for content in found for name in re.findall(r' id="([^"]*)"', content)]
@@ -366,6 +378,7 @@ def texts(content: str) -> list[str]:
     return ["".join(node.itertext()) for node in ET.fromstring(content).iter("{http://www.w3.org/2000/svg}text")]
 
 
+@pytest.mark.process
 def test_rows_that_failed_are_left_out_and_said() -> None:
     record = comparison()
     failed = {**row("ntk:factor=4", [1, 1, 1, 1], [0, 0, 0, 0], 0.0, 0), "perplexity": [], "tail": [], "passkey": []}
@@ -388,6 +401,7 @@ def test_a_record_makes_no_file_be_read(tmp_path: Path) -> None:
     assert "pairs" in [one.name for one in drawings_of(record)]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", [MARKUP, "m" * 200, "\u4e2d\u6587\u6a21\u578b", "_hidden", "$x$", " ", "a\nb"])
 def test_names_are_text_and_nothing_else(name: str, tmp_path: Path) -> None:
     record = comparison()
@@ -406,6 +420,7 @@ def test_names_are_text_and_nothing_else(name: str, tmp_path: Path) -> None:
         write_figures(found[:1], tmp_path)
 
 
+@pytest.mark.process
 def test_twenty_methods() -> None:
     record = comparison()
     record["rows"] = [
@@ -432,6 +447,7 @@ def test_equal_names_are_told_apart() -> None:
     assert labels == ["yarn", "yarn #2", "yarn #3"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["perplexity", "passkey", "tasks"])
 def test_one_length_only(kind: str) -> None:
     record = every_record()[kind]
@@ -446,6 +462,7 @@ def test_one_length_only(kind: str) -> None:
         assert overlapping(one.draw()) == []
 
 
+@pytest.mark.process
 def test_a_training_with_only_validations_or_only_losses() -> None:
     assert training_drawings([], {}) == [] == training_drawings(metrics()[1:2], {})
     only_validations = [line for line in metrics() if "validation" in line]

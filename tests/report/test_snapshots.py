@@ -121,6 +121,7 @@ def test_no_snapshot_is_left_over() -> None:
     assert {path.name for path in SNAPSHOTS.iterdir()} == wanted
 
 
+@pytest.mark.process
 def test_wide_terminals_show_more_per_table() -> None:
     """Twenty lengths in fewer tables the wider it is, in one where there is room."""
     record = records.comparison(lengths=[1000 * n for n in range(1, 21)])

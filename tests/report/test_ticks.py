@@ -11,6 +11,7 @@ from ropectl.report.figures.ticks import MOST, tick_texts, value_ticks
 from .records_to_draw import drawings_of, perplexity_record
 
 
+@pytest.mark.process
 @given(st.floats(1e-3, 1e9), st.floats(1.02, 1e12))
 def test_there_are_always_some(low: float, ratio: float) -> None:
     ticks = value_ticks(low, low * ratio)
@@ -35,6 +36,7 @@ def test_they_are_round(low: float, high: float, expected: list[str]) -> None:
     assert tick_texts(value_ticks(low, high)) == expected
 
 
+@pytest.mark.process
 def test_a_single_record_has_them_too() -> None:
     record = perplexity_record()
     for point, value in zip(record["points"], (10.3, 10.0, 9.3, 8.9), strict=False):

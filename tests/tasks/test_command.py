@@ -27,6 +27,7 @@ def weightless(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
+@pytest.mark.process
 def test_json_is_the_record_on_disk(ropectl: Run, tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     code, stdout, _ = ropectl(*SMALL, "--format", "json", "-o", out)
@@ -56,12 +57,14 @@ def test_tables_fit_eighty_columns(capsys: pytest.CaptureFixture[str], monkeypat
     assert sum("100* (87-100)" in line for line in lines) == 2 * len(names)
 
 
+@pytest.mark.process
 def test_results_for_people(ropectl: Run) -> None:
     code, out, _ = ropectl(*SMALL)
     assert code == 0 and max(map(len, out.splitlines())) <= 80
     assert "passkey: score in % by depth" in out and "uses n/a: fewer than 20 prompts" in out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("limit", "expected"), [("0.5", 0), ("1", 3)])
 def test_gate(ropectl: Run, limit: str, expected: int) -> None:
     """On 512 tokens the built-in model finds passkeys; on four times as many it finds none."""
@@ -88,6 +91,7 @@ def test_list_needs_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", list(all_tasks()))
 def test_show_prompt_loads_no_weights(ropectl: Run, weightless: Path, name: str) -> None:
     code, out, err = ropectl("eval-tasks", weightless, "--show-prompt", name, "--length", "2k")
@@ -99,6 +103,7 @@ def test_show_prompt_loads_no_weights(ropectl: Run, weightless: Path, name: str)
     assert code == 0 and example["task"] == name and all(text in example["prompt"] for text in wanted)
 
 
+@pytest.mark.process
 def test_dry_run_loads_no_weights(ropectl: Run, weightless: Path) -> None:
     code, out, err = ropectl("eval-tasks", weightless, "--task", "needle", "--length", "512", "--dry-run")
     assert code == 0 and "needle" in out and "12,800" in out, err

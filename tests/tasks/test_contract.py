@@ -74,6 +74,7 @@ def test_spec_makes_the_same_task_again(spec: str) -> None:
     assert again == task and hash(again) == hash(task) and str(again) == str(task)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spec", SPECS)
 def test_prompt_and_answer_are_the_length(builder: PromptBuilder, spec: str) -> None:
     """Nothing is cut and there is room for the answer."""
@@ -91,6 +92,7 @@ def test_prompt_and_answer_are_the_length(builder: PromptBuilder, spec: str) -> 
                 assert trial.max_new_tokens <= BUDGET_FACTOR * 2 * len(builder.fragment(f" {written}."))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_prompt_holds_the_answer_and_no_other(builder: PromptBuilder, spec: str) -> None:
     """Each task solved again from its text alone, where there is a solver; all facts are whole."""
@@ -122,6 +124,7 @@ def test_trials_differ(builder: PromptBuilder, spec: str) -> None:
         assert len(answers) == 10
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_trial_is_the_same_whatever_else_is_built(builder: PromptBuilder, tokenizer: Any, spec: str) -> None:
     task = parse_task(spec)

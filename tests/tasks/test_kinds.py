@@ -21,6 +21,7 @@ def builder(tokenizer: Any) -> PromptBuilder:
     return make_builder(tokenizer)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("count", [1, 3, 12])
 def test_distractors_are_other_names_with_other_numbers(builder: PromptBuilder, count: int) -> None:
     """Who returns a distractor is wrong."""
@@ -58,6 +59,7 @@ def test_frequencies_follow_the_law(alpha: float, num_words: int) -> None:
         assert counts[rank - 1] == pytest.approx(max(1, num_words * rank**-alpha / norm), abs=0.5001)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("alpha", [1.1, 1.5, 2.0, 3.5])
 def test_the_three_most_frequent_are_no_tie(builder: PromptBuilder, alpha: float) -> None:
     task = FrequentWords(alpha=alpha)

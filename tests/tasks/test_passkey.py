@@ -69,6 +69,7 @@ def test_distractors_are_whole_and_labelled(
         assert text.endswith(f"What is the pass key A? The pass key A is {keys[0]}")
 
 
+@pytest.mark.process
 def test_filler_is_tokenized_once(tokenizer: Any) -> None:
     """200 prompts of 32k tokens cost a few tokenizer calls each, none of them long."""
 

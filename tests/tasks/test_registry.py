@@ -63,6 +63,7 @@ def dropped_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: None) -> 
     sys.modules.pop("ropectl.tasks.kinds.colour", None)
 
 
+@pytest.mark.process
 def test_a_task_is_one_file(dropped_in: None, ropectl: Run, tokenizer: Any) -> None:
     assert "colour" in all_tasks()
     trial = parse_task("colour:haystack=filler").build(make_builder(tokenizer), 200, 0.5, 0)

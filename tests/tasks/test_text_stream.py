@@ -45,6 +45,7 @@ def test_special_tokens_are_left_out(tokenizer: Any) -> None:
     assert 0 not in text.window(0, 100)
 
 
+@pytest.mark.process
 def test_a_long_document_is_tokenized_in_pieces(tokenizer: Any) -> None:
     longest = 0
 

@@ -72,6 +72,7 @@ def test_gradients_are_those_of_the_mean_over_tokens(micro_batch: int, num_ranks
         assert (ours[name] - theirs[name]).abs().max() <= ORDER * theirs[name].abs().max(), name
 
 
+@pytest.mark.process
 def test_runs_agree(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
     from ropectl.train.finetuning import finetune
     from tests.train.runs import losses

@@ -88,6 +88,7 @@ def kept_bytes(model: Any, autocast: bool, chunk: int = 64) -> int:
     return sum(tensor.untyped_storage().nbytes() for place, tensor in kept.items() if place not in weights)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     ("settings", "dtype", "autocast"),
@@ -141,6 +142,7 @@ def allocated(function: Callable[[], Any]) -> int:
     return max(accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("checkpointing", ["off", "on"])
 @pytest.mark.parametrize("settings", [{}, LORA], ids=["full", "lora"])
 def test_a_pass_takes_no_more_than_estimated(settings: dict[str, Any], checkpointing: str) -> None:
@@ -161,6 +163,7 @@ def test_a_pass_takes_no_more_than_estimated(settings: dict[str, Any], checkpoin
     assert estimated / 1.7 < peak < estimated * (1 + KEPT_BYTES)
 
 
+@pytest.mark.process
 def test_eager_attention_keeps_its_scores() -> None:
     config = tiny_config(**SIZES["middle"], attn_implementation="eager")
     config._attn_implementation = "eager"
@@ -241,6 +244,7 @@ def test_arithmetic_is_three_and_four_forward_passes() -> None:
     assert full.total(length) - frozen.total(length) == 2 * (layers + vocabulary * hidden) * length
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("checkpointing", ["off", "on"])
 @pytest.mark.parametrize("chunk", [0, 64])
 def test_arithmetic_of_matrices_is_what_torch_counts(chunk: int, checkpointing: str) -> None:
@@ -438,6 +442,7 @@ def estimate(**settings: Any) -> dict[str, Any]:
     return json.loads(json.dumps(record, allow_nan=False))
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("quick")
 def test_a_dry_run_loads_and_writes_nothing() -> None:
     record = estimate(out=Path("tuned"))
@@ -452,6 +457,7 @@ def test_a_dry_run_loads_and_writes_nothing() -> None:
     assert record["rough"] == []
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("quick")
 def test_mixed_lengths_are_counted() -> None:
     record = estimate(short_fraction=0.5, steps=25)  # as many sequences as it takes for exact shares
@@ -468,6 +474,7 @@ def test_what_does_not_fit_is_said_and_not_tried(monkeypatch: pytest.MonkeyPatch
     assert record["time"]["seconds"] is None and "memory is too small" in record["time"]["reason"]
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(("family", "reason"), [("mixtral", "experts"), ("gemma3_text", "layers differ")])
 def test_an_estimate_says_where_it_is_rough(family: str, reason: str, family_checkpoint: Callable[[str], Path]) -> None:
@@ -493,6 +500,7 @@ def family_checkpoint(tmp_path: Path) -> Callable[[str], Path]:
     return save
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("quick")
 def test_the_command_prints_a_table_that_fits(ropectl: Callable[..., tuple[int, str, str]]) -> None:
     options = ("finetune", "-m", "yarn", "--factor", "4", "--steps", "3", "--device", "cpu", "--dry-run")

@@ -60,6 +60,7 @@ def test_a_file_that_was_cut(folder: Path, kept: int) -> None:
         validate_files(folder)
 
 
+@pytest.mark.process
 def test_what_was_written_is_compared_with_what_was_trained(
     checkpoint: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

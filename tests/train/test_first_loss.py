@@ -40,6 +40,7 @@ def test_another_loss_than_the_bare_model_is_told(factor: float, is_told: bool) 
     assert bool(first.compare(engine, Sharing(0, 1))) == is_told
 
 
+@pytest.mark.process
 def test_the_tables_in_force_are_said_and_checked(
     checkpoint: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ def naive_alone(lengths: list[int], seq_len: int) -> tuple[list[list[Piece]], in
     return blocks, dropped
 
 
+@pytest.mark.process
 @given(st.lists(st.integers(0, 40), max_size=30), st.integers(2, 17), st.sampled_from(PACKINGS))
 def test_plan_is_what_a_loop_makes(lengths: list[int], seq_len: int, packing: str) -> None:
     expected, dropped = (naive_alone if packing == "none" else naive_joined)(lengths, seq_len)

@@ -48,6 +48,7 @@ def test_a_place_inside_the_training_text(checkpoint: Checkpoint, tmp_path: Path
         finetune(small_settings(checkpoint(), text / "tuned", text=f"{text}/../{text.name}"))
 
 
+@pytest.mark.process
 def test_an_adapter_never_replaces_its_base(checkpoint: Checkpoint, tmp_path: Path) -> None:
     base, adapter = checkpoint(), tmp_path / "adapter"
     finetune(small_settings(base, adapter, steps=1, strategy="lora", merge=False))
@@ -58,6 +59,7 @@ def test_an_adapter_never_replaces_its_base(checkpoint: Checkpoint, tmp_path: Pa
     assert (base / "model.safetensors").read_bytes() == before
 
 
+@pytest.mark.process
 def test_beside_a_gguf_file(tmp_path: Path) -> None:
     file = write_loadable(tmp_path / "model.gguf", "llama", {}, {})
     finetune(small_settings(file, tmp_path / "out", steps=1))

@@ -13,7 +13,7 @@ from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.tasks.task import RetrievalTask
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.process]
 
 Built = list[tuple[Any, ...]]
 

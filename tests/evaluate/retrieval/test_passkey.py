@@ -38,6 +38,7 @@ def trained() -> Setup:
     return Setup.of(ModelConfig())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spec", ["none", "yarn:factor=2", "dynamic-yarn", "dynamic-ntk"])
 def test_equals_greedy_decoding(trained: Setup, spec: str) -> None:
     """As transformers' own generate under the frozen table, with a cache and without."""
@@ -61,6 +62,7 @@ def test_equals_greedy_decoding(trained: Setup, spec: str) -> None:
         assert measured.correct == sum(cell.correct for cell in measured.depths)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spec", ["yarn:factor=4", "dynamic-ntk", "dynamic-yarn"])
 @pytest.mark.parametrize("distractors", [0, 2])
 def test_every_trial_is_as_alone(
@@ -83,6 +85,7 @@ def test_every_trial_is_as_alone(
             assert cell.answer_logprob == pytest.approx(sum(logprob for _, logprob in alone) / 3, abs=WALK)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spec", ["dynamic-ntk", "dynamic-yarn"])
 def test_a_length_is_what_it_is_whatever_else_is_measured(
     model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any, spec: str
@@ -97,6 +100,7 @@ def test_a_length_is_what_it_is_whatever_else_is_measured(
     assert together[0].answer_logprob == plain[0].answer_logprob
 
 
+@pytest.mark.process
 def test_together_or_apart(model: LlamaForCausalLM, geometry: RopeGeometry, tokenizer: Any) -> None:
     """Parts of a grid that are measured by themselves give the same cells, and cost what they say."""
     builder, lengths = PromptBuilder(tokenizer, 0), [128, 256, 512]

@@ -18,7 +18,7 @@ from ropectl.records import PasskeyLength
 from ropectl.reporter import Reporter
 from tests.tasks.builders import TEMPLATE, merging_tokenizer
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.process]
 
 Run = Callable[..., tuple[int, str, str]]
 

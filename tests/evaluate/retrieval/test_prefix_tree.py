@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ def given_to_the_model(trial: Trial) -> list[int]:
     return trial.input_ids[:-1] if trial.answer_ids else trial.input_ids
 
 
+@pytest.mark.process
 @given(trials())
 def test_each_prefix_counts_once(some: list[Trial]) -> None:
     prefixes = {
@@ -48,6 +50,7 @@ def test_each_prefix_counts_once(some: list[Trial]) -> None:
         assert {path[:end] for path, _ in nodes for end in range(1, len(path) + 1)} == prefixes
 
 
+@pytest.mark.process
 @given(trials(), st.booleans())
 def test_every_answer_token_has_its_place(some: list[Trial], generate: bool) -> None:
     nodes = list(paths(build_tree(some, generate)))
@@ -75,6 +78,7 @@ def test_height_and_width() -> None:
     assert sorted(child.height for child in root.children) == [1, 2, 2]
 
 
+@pytest.mark.process
 def test_trees_of_many_levels() -> None:
     """A needle at every few tokens of one text: each level of the tree is one deeper."""
     text = [0] * 4000

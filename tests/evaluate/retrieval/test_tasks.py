@@ -94,6 +94,7 @@ def oracle(builder: PromptBuilder, prompts: Sequence[Prompt], shift: int = 0) ->
     return model
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("shift", "expected"), [(0, 1.0), (1, 0.0)])
 def test_who_knows_the_answers_scores_one_and_who_gives_others_zero(
@@ -111,6 +112,7 @@ def test_who_knows_the_answers_scores_one_and_who_gives_others_zero(
         assert entry.given.score == entry.scores[0]
 
 
+@pytest.mark.process
 def test_half_an_answer_scores_half(builder: PromptBuilder, geometry: RopeGeometry) -> None:
     task = parse_task("multi-value")
     prompts = grid(builder, task, [400], [0.5], 4)
@@ -123,6 +125,7 @@ def test_half_an_answer_scores_half(builder: PromptBuilder, geometry: RopeGeomet
     assert entry.given is not None and "I think" in entry.given.text and 0 <= entry.ci_low < 0.5 < entry.ci_high <= 1
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spec", ["needle", "multi-value", "passkey"])
 def test_equals_one_generate_per_trial(
     model: LlamaForCausalLM, geometry: RopeGeometry, builder: PromptBuilder, spec: str
@@ -153,6 +156,7 @@ def test_equals_one_generate_per_trial(
         assert given == first_texts
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spec", ["needle", "multi-query"])
 @pytest.mark.parametrize("method", ["dynamic-ntk", "pi:factor=4"])
 def test_lengths_measured_together_are_those_measured_alone(
@@ -184,6 +188,7 @@ def test_no_trial_counts_twice(builder: PromptBuilder) -> None:
     assert depth_grid(task, builder, [length], [0.0, 0.5, 1.0]) == [(length, 0.0)]
 
 
+@pytest.mark.process
 def test_tasks_without_depths_take_as_many_prompts_a_length() -> None:
     plan = plan_tasks(TasksConfig(tasks=("multi-value", "needle"), lengths=(512, 600), depths=3, trials=2))["plan"]
     assert [task["prompts"] for task in plan] == [12, 12]
@@ -225,6 +230,7 @@ def test_average_counts_each_task_once() -> None:
     ]
 
 
+@pytest.mark.process
 def test_record_is_whole() -> None:
     """The JSON that other programs read; built-in model and text."""
     config = TasksConfig(tasks=("passkey", "multi-value"), lengths=(384, 512), depths=2, trials=1)
@@ -246,6 +252,7 @@ def test_record_is_whole() -> None:
     assert evaluate_tasks(config)["tasks"] == record["tasks"]
 
 
+@pytest.mark.process
 def test_progress_adds_up(tokenizer: Any) -> None:
     class Counter(Reporter):
         total, done = 0.0, 0

@@ -69,6 +69,7 @@ def prompt_sets(draw: st.DrawFn) -> list[Trial]:
     return result
 
 
+@pytest.mark.process
 @settings(max_examples=40, deadline=None)
 @given(prompt_sets(), st.sampled_from([None, 2, 7]), st.sampled_from([1, 60, 200, 8192]), st.booleans())
 def test_random_prompts(trials: list[Trial], chunk: int | None, batch: int, generate: bool) -> None:
@@ -88,6 +89,7 @@ def test_random_prompts(trials: list[Trial], chunk: int | None, batch: int, gene
             assert (score.generated == tuple(trial.answer_ids)) == right
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("chunk", [None, 5])
 def test_families(family: str, chunk: int | None) -> None:

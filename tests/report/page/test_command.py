@@ -24,6 +24,7 @@ def run_folder(comparison: Path, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+@pytest.mark.process
 def test_it_stands_in_the_run_folder(run_folder: Path, ropectl: Run) -> None:
     code, out, err = ropectl("report", str(run_folder))
     assert code == 0 and out.startswith(str(run_folder / "report.html")) and "KiB" in out, err
@@ -42,6 +43,7 @@ def test_it_stands_beside_a_record(run_folder: Path, ropectl: Run) -> None:
     assert [(run["kind"], run["unfinished"]) for run in told["runs"]] == [("comparison", None)]
 
 
+@pytest.mark.process
 def test_several_stand_beside_the_first(run_folder: Path, comparison: Path, ropectl: Run) -> None:
     code, out, _ = ropectl("report", str(run_folder), str(comparison))
     assert code == 0 and out.startswith(str(run_folder.parent / "report.html"))
@@ -77,6 +79,7 @@ def test_a_place_that_cannot_be_written(run_folder: Path, ropectl: Run) -> None:
     assert code == 2 and "--figures" in err
 
 
+@pytest.mark.process
 def test_figures_are_written_too(run_folder: Path, ropectl: Run) -> None:
     code, out, err = ropectl("report", str(run_folder), "--figures", str(run_folder / "figures"), "--format", "json")
     assert code == 0, err

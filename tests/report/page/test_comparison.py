@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ropectl.compare.run import compare_methods
 from ropectl.evaluate.config import CompareConfig
 from ropectl.report.methods import GUIDE_TITLES, guide_texts
@@ -22,6 +24,8 @@ from ropectl.report.tables import perplexity_text, row_names
 from ropectl.rope.catalog import describe_method
 from ropectl.rope.registry import find_method
 from tests.report.page.reader import problems, read
+
+pytestmark = pytest.mark.process
 
 Run = Callable[..., tuple[int, str, str]]
 PageOf = Callable[..., str]

@@ -59,12 +59,14 @@ def check_safe(html: str) -> None:
     html.encode("utf-8")
 
 
+@pytest.mark.process
 def test_text_is_only_text(record: Any, tmp_path: Path, page_of: PageOf) -> None:
     html = page_of(write(tmp_path / "run", spoiled(record, EVIL)))
     check_safe(html)
     assert "<script>alert(1)</script>" in read(html).body_text, "shown as it is written, and run by nobody"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "text", ["", " ", "x" * 100_000, "-- --help", "\n\n", "../../etc/passwd", "=cmd()", "{{ 7777*7777 }}"]
 )
@@ -76,6 +78,7 @@ def test_odd_text(record: Any, tmp_path: Path, page_of: PageOf, text: str) -> No
     assert "60481729" not in html and len(without_records) < 10e6
 
 
+@pytest.mark.process
 def test_a_hostile_place(comparison: Path, tmp_path: Path, ropectl: Run) -> None:
     folder = tmp_path / "<img src=x onerror=alert(1)>\u202e"
     write(folder, json.loads((comparison / "comparison.json").read_text()))
@@ -136,6 +139,7 @@ def test_what_no_command_writes_is_refused(record: Any, tmp_path: Path, page_of:
         page_of(write(tmp_path / "run", with_values(record, path, value)))
 
 
+@pytest.mark.process
 def test_figures_of_odd_values(record: Any, tmp_path: Path, page_of: PageOf) -> None:
     """What no axis can hold costs one figure at most."""
     for path, value in (("lengths", [2**62]), ("rows.1.short_delta", 1e300), ("rows.1.method", "no-such:a=b")):

@@ -15,6 +15,8 @@ from ropectl.report.page.text import sentences
 from ropectl.report.tables import perplexity_text
 from tests.report.page.reader import problems, read
 
+pytestmark = pytest.mark.process
+
 Run = Callable[..., tuple[int, str, str]]
 PageOf = Callable[..., str]
 

@@ -64,6 +64,7 @@ def test_with_all_cells_it_says_what_the_comparison_says(comparison: Path, recor
     assert unfinished["manifest"]["config"] == record["manifest"]["config"]
 
 
+@pytest.mark.process
 def test_tuned_rows(config: CompareConfig, tmp_path: Path, page_of: PageOf) -> None:
     """Rows, in their order, are those of the run that ends; what a training lacks is counted."""
     recipe, text = tmp_path / "recipe.yaml", tmp_path / "text.txt"
@@ -86,6 +87,7 @@ def test_tuned_rows(config: CompareConfig, tmp_path: Path, page_of: PageOf) -> N
     assert "Unfinished: 1 of" in text_of_page and "1 cell missing" in text_of_page
 
 
+@pytest.mark.process
 def test_damaged_and_foreign_cells_count_as_missing(comparison: Path, tmp_path: Path, page_of: PageOf) -> None:
     folder = tmp_path / "run"
     shutil.copytree(comparison, folder)
@@ -98,6 +100,7 @@ def test_damaged_and_foreign_cells_count_as_missing(comparison: Path, tmp_path: 
     assert problems(html) == [] and f"Unfinished: 3 of {len(cells)} cells" in read(html).body_text
 
 
+@pytest.mark.process
 def test_another_request_in_the_same_folder(comparison: Path, tmp_path: Path, page_of: PageOf) -> None:
     """The page is of what was asked for last."""
     folder = tmp_path / "run"
