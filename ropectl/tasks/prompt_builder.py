@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -19,6 +18,9 @@ Value = TypeVar("Value")
 
 #: Draws that decide which size is typical, and draws after which no more of that size are expected.
 SAMPLE, MAX_DRAWS = 48, 20_000
+
+#: So many tokenized fragments are remembered at a time.
+MAX_REMEMBERED = 256
 
 
 class PromptBuilder:
@@ -49,8 +51,11 @@ class PromptBuilder:
         self._text = text
         self._suffix = "-training" if for_training else ""
         self._memory: dict[Any, Any] = {}
-        # One prompt needs the same fragments several times: for their sizes, and for the prompt itself.
-        self._encoded = lru_cache(maxsize=256)(lambda text: tuple(encode_fragment(tokenizer, text)))
+        self._encoded: dict[str, list[int]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns what another process needs; it makes anew what is only remembered."""
+        return {**vars(self), "_memory": {}, "_encoded": {}}
 
     @property
     def prompt_format(self) -> str:
@@ -75,7 +80,11 @@ class PromptBuilder:
 
     def fragment(self, text: str) -> list[int]:
         """Returns the tokens of a text as it stands inside a longer one."""
-        return list(self._encoded(text))
+        if text not in self._encoded:  # one prompt needs the same ones several times: for their sizes, and for itself
+            if len(self._encoded) >= MAX_REMEMBERED:
+                self._encoded.clear()
+            self._encoded[text] = encode_fragment(self.tokenizer, text)
+        return list(self._encoded[text])
 
     def text(self, tokens: list[int]) -> str:
         """Returns the text of some tokens, special ones written out."""

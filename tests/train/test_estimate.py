@@ -464,6 +464,7 @@ def test_mixed_lengths_are_counted() -> None:
     assert record["data"]["tokens"] == 50 * 2048 + 50 * 512
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("quick")
 def test_what_does_not_fit_is_said_and_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_estimate, "free_memory", lambda device: 40 * 2**20)

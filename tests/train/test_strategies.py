@@ -34,6 +34,7 @@ def tuned(tied: bool, **options: Any) -> tuple[Any, Any]:
     return model.eval(), strategy
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize(
     "options",

@@ -23,6 +23,7 @@ Run = Callable[..., tuple[int, str, str]]
 PageOf = Callable[..., str]
 
 
+@pytest.mark.process
 def test_a_killed_run(
     config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page_of: PageOf, ropectl: Run
 ) -> None:
