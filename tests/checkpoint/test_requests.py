@@ -169,38 +169,6 @@ def test_people_see_a_table(checkpoint: Checkpoint, ropectl: Run, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["-m", "yarm", "-o", "x"], "no scaling method"),
-        (["-m", "yarn", "-o", "x"], "needs factor"),
-        (["-m", "yarn", "--factor", "0.5", "-o", "x"], "factor = 0.5"),
-        (["-m", "yarn", "--factor", "nan", "-o", "x"], "factor = 'nan'"),
-        (["-m", "yarn", "--factor", "4"], "needs a place to write to"),
-        (["--factor", "4", "-o", "x"], "need a method"),
-        (["--compose", "-o", "x"], "need a method"),
-        (["-m", "yarn", "--target-length", "64", "-o", "x"], "below the trained length"),
-        (["-m", "yarn", "--factor", "4", "--freeze-at", "abc", "-o", "x"], "abc"),
-        (["-m", "yarn:beta_fast=1,beta_slow=32", "--factor", "4", "-o", "x"], "beta_fast"),
-        (["-m", "yarn", "--factor", "4", "--revision", "v1", "-o", "x"], "--revision"),
-    ],
-)
-def test_bad_requests(
-    checkpoint: Checkpoint,
-    ropectl: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    message: str,
-) -> None:
-    """Before any weight is read, and nothing is written."""
-    folder = checkpoint()
-    monkeypatch.chdir(tmp_path)
-    code, out, err = ropectl("patch", str(folder), *arguments)
-    assert code == 2 and out == "" and message in err and "Traceback" not in err
-    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
-
-
 def test_a_sidecar_that_disagrees_is_left_out_of_account(checkpoint: Checkpoint, tmp_path: Path) -> None:
     out = tmp_path / "out"
     patch(checkpoint(), method="ntk", factor=4, out=out, dry_run=False)
