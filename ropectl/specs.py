@@ -144,14 +144,36 @@ def explain(
     return f"{spec_name}: {fault.name} = {parameters.get(fault.name)} is not possible: {fault.problem}.", ""
 
 
-def describe_parameter(name: str, field: FieldInfo) -> dict[str, Any]:
-    """Returns a parameter as JSON values: name, default, meaning, unit and what is allowed."""
+@dataclass(frozen=True)
+class Parameter:
+    """What is published about a parameter of a method or a task.
+
+    Attributes:
+        name: Its name in a spec.
+        required: Whether it has to be given.
+        default: Its value where it is not given.
+        help: Its meaning.
+        unit: Unit of its value; ``1`` for a plain number, None where there is none.
+        allowed: The values that are possible, in words; None where all are.
+    """
+
+    name: str
+    required: bool
+    default: Any
+    help: str | None
+    unit: str | None
+    allowed: str | None
+
+
+def describe_parameter(name: str, field: FieldInfo) -> Parameter:
+    """Returns what a field says about itself."""
     extra = field.json_schema_extra
-    return {
-        "name": name,
-        "required": field.is_required(),
-        "default": None if field.is_required() else field.default,
-        "help": field.description,
-        "unit": extra.get("unit") if isinstance(extra, dict) else None,
-        "allowed": describe_range(field) or None,
-    }
+    unit = extra.get("unit") if isinstance(extra, dict) else None
+    return Parameter(
+        name,
+        field.is_required(),
+        None if field.is_required() else field.default,
+        field.description,
+        None if unit is None else str(unit),
+        describe_range(field) or None,
+    )

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from docs_markdown import code, escaped, generated_note, page, table
 
-from ropectl.report.methods import (
+from ropectl.report.views.methods import (
     guide_texts,
     parameter_text,
     profile_bars,
     profile_heading,
     profile_summary,
     runtime_lines,
-    unwrapped,
+    summary_of,
 )
-from ropectl.rope.catalog import describe_method
+from ropectl.rope.catalog import parameters_of
 from ropectl.rope.method import Reference, ScalingMethod
+from ropectl.rope.profile import DivisorProfile, divisor_profile
 from ropectl.rope.registry import all_methods
 from ropectl.runtimes.matrix import all_runtimes
 from ropectl.runtimes.reference import reference_readings
@@ -33,7 +33,6 @@ SYMBOLS = (
 def methods_page() -> str:
     """Returns the page."""
     kinds = all_methods()
-    entries = {name: {**describe_method(kind), "readings": reference_readings(kind)} for name, kind in kinds.items()}
     return page(
         [
             generated_note("ropectl/rope/methods"),
@@ -42,17 +41,17 @@ def methods_page() -> str:
             "`ropectl methods --choose --target-length N MODEL`.",
             SYMBOLS,
             "Measured numbers are those of the [README](../README.md), which says how they were made.",
-            _overview(entries),
-            *(part for name, entry in entries.items() for part in _method(kinds[name], entry)),
+            _overview(kinds),
+            *(part for kind in kinds.values() for part in _method(kind)),
         ]
     )
 
 
-def _overview(entries: Mapping[str, Mapping[str, Any]]) -> str:
+def _overview(kinds: Mapping[str, type[ScalingMethod]]) -> str:
     names = [runtime.name for runtime in all_runtimes()]
     rows = [
-        (f"[{code(name)}](#{name})", escaped(entry["title"]), escaped(entry["native"]), *_verdicts(entry, names))
-        for name, entry in entries.items()
+        (f"[{code(name)}](#{name})", escaped(kind.title), escaped(kind.native), *_verdicts(kind, names))
+        for name, kind in kinds.items()
     ]
     return "\n".join(
         [
@@ -64,29 +63,32 @@ def _overview(entries: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def _verdicts(entry: Mapping[str, Any], runtimes: list[str]) -> list[str]:
-    if entry["readings"] is None:
+def _verdicts(kind: type[ScalingMethod], runtimes: list[str]) -> list[str]:
+    readings = reference_readings(kind)
+    if readings is None:
         return ["as its divisors are"] * len(runtimes)
-    newest = {reading["runtime"]: reading for reading in entry["readings"]}
-    return ["as meant" if newest[name]["ok"] else "not by itself" for name in runtimes]
+    newest = {reading.runtime: reading for reading in readings}
+    return ["as meant" if newest[name].ok else "not by itself" for name in runtimes]
 
 
-def _method(kind: type[ScalingMethod], entry: Mapping[str, Any]) -> list[str]:
+def _method(kind: type[ScalingMethod]) -> list[str]:
+    summary = escaped("\n\n".join(summary_of(kind)))
+    readings, profile = reference_readings(kind), divisor_profile(kind)
     parts = [
-        f"## {entry['name']}",
-        f"**{escaped(entry['title'])}.** {escaped(unwrapped(entry['summary']))}",
-        f"```\n{entry['formula']}\n```",
-        f"Reference: {_link(kind.reference)}. Stock type: {escaped(entry['native'])}. Frequencies: "
-        + ("they follow the length of the sequence." if entry["depends_on_seq_len"] else "the same at every length."),
-        "\n".join(f"- **{title}.** {escaped(text)}" for title, text in guide_texts(entry).items()),
+        f"## {kind.name}",
+        f"**{escaped(kind.title)}.** {summary}",
+        f"```\n{kind.formula}\n```",
+        f"Reference: {_link(kind.reference)}. Stock type: {escaped(kind.native)}. Frequencies: "
+        + ("they follow the length of the sequence." if kind.varies_with_length else "the same at every length."),
+        "\n".join(f"- **{title}.** {escaped(text)}" for title, text in guide_texts(kind).items()),
     ]
-    if entry["parameters"]:
-        rows = [(code(one["name"]), escaped(parameter_text(one))) for one in entry["parameters"]]
+    if parameters := parameters_of(kind):
+        rows = [(code(one.name), escaped(parameter_text(one))) for one in parameters]
         parts.append("\n".join(table(("Parameter", "Meaning"), rows)))
-    if entry["profile"] is not None:
-        parts += _profile(entry["profile"])
-    if entry["readings"]:
-        lines = "\n".join(f"- {escaped(line)}" for line in runtime_lines(entry["readings"]))
+    if profile is not None:
+        parts += _profile(profile)
+    if readings:
+        lines = "\n".join(f"- {escaped(line)}" for line in runtime_lines(readings))
         parts.append(f"In other programs, as `patch` writes it:\n\n{lines}")
     return parts
 
@@ -96,13 +98,11 @@ def _link(reference: Reference) -> str:
     return f"[{escaped(str(reference))}]({address})" if address else escaped(str(reference))
 
 
-def _profile(profile: Mapping[str, Any]) -> list[str]:
+def _profile(profile: DivisorProfile) -> list[str]:
     lines = [" pair   wavelength   turns in L   divisor"]
-    for pair, bar in zip(profile["pairs"], profile_bars(profile), strict=True):
-        divisor = "stopped" if pair["divisor"] is None else f"{pair['divisor']:.3f}"
-        lines.append(
-            f"{pair['pair']:5}   {pair['wavelength']:10.1f}   {pair['turns']:10.2f}   {divisor:>7}   {bar}".rstrip()
-        )
+    for pair, bar in zip(profile.pairs, profile_bars(profile), strict=True):
+        divisor = "stopped" if pair.divisor is None else f"{pair.divisor:.3f}"
+        lines.append(f"{pair.pair:5}   {pair.wavelength:10.1f}   {pair.turns:10.2f}   {divisor:>7}   {bar}".rstrip())
     shown = "\n".join(lines)
     return [
         f"By how much each pair is slowed by {escaped(profile_heading(profile))}:",

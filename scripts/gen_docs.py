@@ -27,9 +27,9 @@ from ropectl.hf.config.geometry import describe_rope
 from ropectl.records.reading import read_record
 from ropectl.report.figures.catalog import drawings_of
 from ropectl.report.figures.output import write_figures
-from ropectl.report.runtimes import runtime_parts
-from ropectl.report.terminal import terminal_lines
+from ropectl.report.tables.runtimes import runtime_parts
 from ropectl.report.views import COMPARISON
+from ropectl.report.writers.terminal import terminal_lines
 from ropectl.rope.catalog import describe_method
 from ropectl.rope.registry import all_methods
 from ropectl.runtimes import config_facts, read_all

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ropectl.option import Panel
-from ropectl.report import formats
+from ropectl.report.writers import formats
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

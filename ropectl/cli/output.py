@@ -15,7 +15,7 @@ from ropectl.printable import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ropectl.report.sheet import Part, View
+    from ropectl.report.document import Part, View
 
 #: Width of tables that are written to a file or a pipe, where COLUMNS does not say another.
 PIPE_WIDTH = 80
@@ -63,7 +63,7 @@ def print_json(value: Any) -> None:
 
 def print_parts(parts: Sequence[Part]) -> None:
     """Prints a report for people, as wide as the terminal."""
-    from ropectl.report.terminal import terminal_lines
+    from ropectl.report.writers.terminal import terminal_lines
 
     console = stdout_console()
     for line in terminal_lines(parts, console.width):
@@ -141,19 +141,23 @@ def check_new(path: Path | None, overwrite: bool) -> None:
         check_writable(path.parent)
 
 
-def show(record: Any, view: View, form: str) -> None:
+def show(json: Any, view: View, form: str, record: Any = None) -> None:
     """Prints a record.
 
     Args:
-        record: The record, or a list of them.
+        json: The record as JSON values.
         view: What it looks like.
-        form: ``human``, ``json`` or one of ``ropectl.report.formats``.
+        form: ``human``, ``json`` or one of ``ropectl.report.writers.formats``.
+        record: The record as the view takes it; by default it is read from its JSON values.
     """
-    from ropectl.report.formats import FORMATS, HUMAN, JSON
+    from ropectl.records.reading import read_record
+    from ropectl.report.writers.formats import FORMATS, HUMAN, JSON
 
     if form == JSON:
-        print_json(record)
-    elif form == HUMAN:
+        print_json(json)
+        return
+    record = read_record(json, "The result") if record is None else record
+    if form == HUMAN:
         print_parts(view.all_parts(record))
     else:
         _write(FORMATS[form].write(view, record))

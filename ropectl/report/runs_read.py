@@ -42,36 +42,22 @@ class Run:
 
     Attributes:
         place: What was named.
-        typed: The record.
+        record: The record.
         files: Names and contents of what it was read from.
         name: What tells it from the others on a page.
         curves: Trainings, by their id; that of a training's own record has the empty id.
     """
 
     place: Path
-    typed: AnyRecord
+    record: AnyRecord
     files: Sequence[tuple[str, bytes]]
     name: str = ""
     curves: Mapping[str, Curves] = field(default_factory=dict)
 
     @property
-    def kind(self) -> str:
-        """What the record is."""
-        return self.typed.kind
-
-    @property
-    def record(self) -> Mapping[str, Any]:
-        """The record as JSON values."""
-        record: dict[str, Any] = json.loads(json.dumps(to_json(self.typed)))
-        return (
-            {**record, "model": getattr(self.typed, "model", None) or "plain numbers"} if self.kind != "run" else record
-        )
-
-    @property
-    def lines(self) -> list[Mapping[str, Any]]:
-        """The metrics of the training that the record is of, as JSON values."""
-        own = self.curves.get("")
-        return json.loads(json.dumps([to_json(line) for line in own.metrics])) if own else []
+    def metrics(self) -> Sequence[MetricsLine]:
+        """The metrics of the training that the record is of; empty where there are none."""
+        return self.curves[""].metrics if "" in self.curves else ()
 
 
 def read_runs(places: Sequence[Path]) -> list[Run]:
@@ -104,7 +90,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
     if distinct == len(runs):
         return named
     return [
-        f"{name} ({getattr(run.typed, 'method', None) or number})" if named.count(name) > 1 else name
+        f"{name} ({getattr(run.record, 'method', None) or number})" if named.count(name) > 1 else name
         for number, (name, run) in enumerate(zip(named, runs, strict=True), 1)
     ]
 
@@ -185,7 +171,7 @@ def _comparison(place: Path, plan: PlanRecord | None) -> Run:
     path = place / COMPARISON_FILE
     if path.is_file():
         run = replace(_read(path)[0], place=place)
-        if plan is None or (isinstance(run.typed, ComparisonRecord) and covers(run.typed, plan)):
+        if plan is None or (isinstance(run.record, ComparisonRecord) and covers(run.record, plan)):
             return run
     assert plan is not None, "one of the two is there"
     record = unfinished_comparison(place, plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from ropectl.rope.frequencies import divisors, reach_tokens, rotations, trained_inv_freq, wavelengths
@@ -23,15 +24,57 @@ def reference_method(kind: type[ScalingMethod]) -> ScalingMethod | None:
     return None if kind.missing(parameters) else kind.create(parameters)
 
 
-def divisor_profile(kind: type[ScalingMethod]) -> dict[str, Any] | None:
-    """Returns what a method does to pairs of the reference geometry at the reference factor, as JSON values.
+@dataclass(frozen=True)
+class PairProfile:
+    """What a method does to one pair.
+
+    Attributes:
+        pair: Its index.
+        wavelength: Tokens of a whole turn, as trained.
+        turns: Turns within the trained length.
+        divisor: By how much it is slowed; None for a pair that is stopped.
+    """
+
+    pair: int
+    wavelength: float
+    turns: float
+    divisor: float | None
+
+
+@dataclass(frozen=True)
+class DivisorProfile:
+    """What a method does to pairs of a geometry.
+
+    Attributes:
+        geometry: The geometry.
+        factor: s, the factor of the method.
+        method: Method spec.
+        seq_len: The length at which a method that follows it is looked at [tokens]; None for the others.
+        reach: Up to which length it computes rotations seen in training [tokens]; None for no limit.
+        attention_factor: A, on cos and sin.
+        pairs: Some of the pairs.
+    """
+
+    geometry: RopeGeometry
+    factor: float
+    method: str
+    seq_len: int | None
+    reach: int | None
+    attention_factor: float
+    pairs: tuple[PairProfile, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the profile as JSON values."""
+        return {**vars(self), "geometry": self.geometry.to_json(), "pairs": [vars(pair) for pair in self.pairs]}
+
+
+def divisor_profile(kind: type[ScalingMethod]) -> DivisorProfile | None:
+    """Returns what a method does to pairs of the reference geometry at the reference factor.
 
     A method that follows the length is looked at for a sequence of s * L tokens.
 
     Returns:
-        Geometry, factor, method, ``seq_len`` (where it follows the length), ``reach`` (up to which length it computes
-        rotations seen in training; None for no limit), the attention factor, and rows of pair, wavelength, turns in L and
-        divisor (None for a pair that is stopped). None where a factor is not enough to make the method.
+        The profile; None where a factor is not enough to make the method.
     """
     method = reference_method(kind)
     if method is None:
@@ -40,22 +83,14 @@ def divisor_profile(kind: type[ScalingMethod]) -> dict[str, Any] | None:
     seq_len = REFERENCE.target_length(REFERENCE_FACTOR) if method.depends_on_seq_len else None
     frequencies = method.frequencies(REFERENCE, seq_len)
     trained = trained_inv_freq(REFERENCE)
-    turns, found = rotations(trained, length), divisors(REFERENCE, frequencies)
+    turns, found, tokens = rotations(trained, length), divisors(REFERENCE, frequencies), wavelengths(trained)
     shown = sorted({*range(0, REFERENCE.num_pairs, SHOWN_EVERY), REFERENCE.num_pairs - 1})
-    return {
-        "geometry": REFERENCE.to_json(),
-        "factor": REFERENCE_FACTOR,
-        "method": str(method),
-        "seq_len": seq_len,
-        "reach": reach_tokens(REFERENCE, frequencies),
-        "attention_factor": frequencies.attention_factor,
-        "pairs": [
-            {
-                "pair": index,
-                "wavelength": wavelengths(trained)[index],
-                "turns": turns[index],
-                "divisor": None if math.isinf(found[index]) else found[index],
-            }
-            for index in shown
-        ],
-    }
+    return DivisorProfile(
+        REFERENCE,
+        REFERENCE_FACTOR,
+        str(method),
+        seq_len,
+        reach_tokens(REFERENCE, frequencies),
+        frequencies.attention_factor,
+        tuple(PairProfile(i, tokens[i], turns[i], None if math.isinf(found[i]) else found[i]) for i in shown),
+    )

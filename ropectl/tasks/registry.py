@@ -15,7 +15,7 @@ from typing import Any
 from ropectl.discovery import find_classes
 from ropectl.errors import ConfigError
 from ropectl.names import name_hint
-from ropectl.specs import describe_parameter, split_spec
+from ropectl.specs import Parameter, describe_parameter, split_spec
 from ropectl.tasks import kinds
 from ropectl.tasks.task import RetrievalTask
 
@@ -69,6 +69,11 @@ def describe_task(kind: type[RetrievalTask]) -> dict[str, Any]:
         "metric": kind.metric,
         "has_depths": kind.has_depths,
         "chance": kind().chance,
-        "parameters": [describe_parameter(name, field) for name, field in kind.model_fields.items()],
+        "parameters": [vars(parameter) for parameter in parameters_of(kind)],
         "reference": str(kind.reference),
     }
+
+
+def parameters_of(kind: type[RetrievalTask]) -> list[Parameter]:
+    """Returns what is published about each parameter of a task."""
+    return [describe_parameter(name, field) for name, field in kind.model_fields.items()]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ropectl import environment
-from ropectl.report.environment import environment_parts
+from ropectl.report.views.env import environment_parts
 
 pytestmark = pytest.mark.process
 

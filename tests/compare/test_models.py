@@ -15,8 +15,8 @@ from ropectl.checkpoint.settings import PatchSettings
 from ropectl.compare.run import compare_methods
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
-from ropectl.report.comparison import comparison_tables
-from ropectl.report.tables import row_names
+from ropectl.report.tables.words import row_names
+from ropectl.report.views.compare_methods import comparison_tables
 from ropectl.reporter import Reporter
 
 from .test_compare import without_times

@@ -6,10 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ropectl.records.reading import read_record
+
 LONG = "yarn:factor=16,beta_fast=48,beta_slow=2,attention_factor=1.25"
 GEOMETRY = {"rotary_dim": 32, "rope_theta": 10_000.0, "original_max_position_embeddings": 512}
 METHODS = ("none", "pi:factor=4", "yarn:factor=4", "yarn:factor=8,beta_fast=16", LONG, "dynamic-ntk")
 LENGTHS = (256, 512, 1024, 2048)
+
+
+def made(json: dict[str, Any]) -> Any:
+    """The record that JSON values are."""
+    return read_record(json, "The record of a test")
 
 
 def point(length: int, value: float | None, beyond: bool = False, documents: int = 12) -> dict[str, Any]:
@@ -200,4 +207,12 @@ def finetuning() -> dict[str, Any]:
         "geometry": {"rotary_dim": 128, "rope_theta": 10_000.0, "original_max_position_embeddings": 4096},
         "before": {"method": "none", "max_position_embeddings": 4096}, "method": LONG, "verified": None,
         "rope_parameters": {"rope_type": "yarn", "factor": 16.0}, "max_position_embeddings": 262_144, "output": "/data/out",
+    }  # fmt: skip
+
+
+def harness() -> dict[str, Any]:
+    """A record of ``harness --run``."""
+    return {
+        "model": "m", "method": "as it is", "n-samples": {"arc_easy": {"effective": 2376}},
+        "results": {"arc_easy": {"acc,none": 0.25, "acc_stderr,none": 0.0125, "alias": "arc_easy"}},
     }  # fmt: skip

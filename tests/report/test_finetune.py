@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from ropectl.report.finetune import duration, estimate_parts
-from ropectl.report.terminal import terminal_lines
+from ropectl.report.tables.words import duration
+from ropectl.report.views.estimates import estimate_parts
+from ropectl.report.writers.terminal import terminal_lines
 
 GIB = 2**30
 

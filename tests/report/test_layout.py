@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from ropectl.report.best import best_marks
-from ropectl.report.fold import column_groups, fold, spread
+from ropectl.report.document import SmallTables, Table
 from ropectl.report.graphics import BAR_WIDTH, EMPTY, MAX_CURVE, bar, chosen, curve, curve_scale
-from ropectl.report.heat import differing_maps
-from ropectl.report.shades import shade_style
-from ropectl.report.sheet import Multiples, Sheet
-from ropectl.report.terminal import terminal_lines
+from ropectl.report.tables.best import best_marks
+from ropectl.report.tables.heat_maps import differing_maps
+from ropectl.report.views.compare_methods import comparison_parts
+from ropectl.report.writers.fold import column_groups, fold, spread
+from ropectl.report.writers.shades import shade_style
+from ropectl.report.writers.terminal import terminal_lines
 
 from . import records
 
@@ -87,25 +89,18 @@ def test_curves_share_a_log_scale() -> None:
     ],
 )
 def test_best(values: list[float | None], smallest: bool, expected: list[int]) -> None:
-    marks = best_marks(["n/a" if v is None else f"{v:.2f}" for v in values], values, smallest)
+    marks = best_marks(["n/a" if v is None else f"{v:.2f}" for v in values], values, smallest=smallest)
     assert [index for index, mark in enumerate(marks) if mark] == expected
 
 
 def test_perplexities_of_other_tokens_do_not_compare() -> None:
     """The other model's smaller perplexity is not the best, its fewer bits are."""
-    record = records.several_models()
-    text = "\n".join(line.plain for line in terminal_lines(_comparison(record), 200))
+    record = records.made(records.several_models())
+    text = "\n".join(line.plain for line in terminal_lines(comparison_parts(record), 200))
     assert "7.12<" not in text and "10.88<" in text and "1.416<" in text
     assert "bits per byte compare them, perplexities do not" in text
-    record["same_tokens"] = True
-    text = "\n".join(line.plain for line in terminal_lines(_comparison(record), 200))
+    text = "\n".join(line.plain for line in terminal_lines(comparison_parts(replace(record, same_tokens=True)), 200))
     assert "7.12<" in text and "10.88<" not in text
-
-
-def _comparison(record: dict[str, object]) -> list[object]:
-    from ropectl.report.comparison import comparison_tables
-
-    return comparison_tables(record)  # type: ignore[return-value]
 
 
 def test_regressions_are_those_up_to_the_trained_length() -> None:
@@ -115,22 +110,25 @@ def test_regressions_are_those_up_to_the_trained_length() -> None:
         point["perplexity"] = value
     for point, value in zip(worse["perplexity"], (10.04, 10.06, 99.0, 9.0), strict=True):
         point["perplexity"] = value
-    sheet = _comparison(record)[0]
-    assert isinstance(sheet, Sheet)
-    tones = [[cell.tone for cell in row.cells[:4]] for row in sheet.rows]
+    table = comparison_parts(records.made(record))[0]
+    assert isinstance(table, Table)
+    tones = [[cell.tone for cell in row.cells[:4]] for row in table.rows]
     assert tones == [[""] * 4, ["", "bad", "", ""]], (
         "half a percent is the least that counts; beyond L there is no price"
     )
-    assert [row.cells[4].text for row in sheet.rows] == ["+0.0%", "+492.0%"] and sheet.rows[1].cells[4].tone == "bad"
+    assert [row.cells[4].text for row in table.rows] == ["+0.0%", "+492.0%"] and table.rows[1].cells[4].tone == "bad"
 
 
 def test_heat_maps_only_where_depth_matters() -> None:
     all_found, mixed = records.retrieval(256, [5, 5, 5]), records.retrieval(512, [5, 0, 5])
     none = records.retrieval(512, [0, 0, 0])
-    rows = [{"passkey": [all_found, none]}, {"passkey": [all_found, mixed]}, {"passkey": []}, {"passkey": [mixed]}]
+    json = records.comparison(("none", "pi", "ntk", "yarn"))
+    for row, found in zip(json["rows"], ([all_found, none], [all_found, mixed], [], [mixed]), strict=True):
+        row["passkey"] = found
+    rows = records.made(json).rows
     (maps,) = differing_maps(rows, ["a", "b", "c", "d"])
-    assert isinstance(maps, Multiples) and [sheet.title for sheet in maps.sheets] == ["b"]
-    assert [[cell.text for cell in row.cells] for row in maps.sheets[0].rows] == [["5", "5"], ["5", "0"], ["5", "5"]]
+    assert isinstance(maps, SmallTables) and [table.title for table in maps.tables] == ["b"]
+    assert [[cell.text for cell in row.cells] for row in maps.tables[0].rows] == [["5", "5"], ["5", "0"], ["5", "5"]]
     assert differing_maps(rows[:1], ["a"]) == []
 
 

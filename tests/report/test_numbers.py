@@ -13,13 +13,14 @@ import pytest
 from markdown_it import MarkdownIt
 
 from ropectl.printable import printable
-from ropectl.report import views
-from ropectl.report.formats import FORMATS
-from ropectl.report.formats.csv import COLUMNS
-from ropectl.report.formats.latex import latex_escape
-from ropectl.report.formats.markdown import markdown_escape
-from ropectl.report.sheet import Cell, Column, Row, Sentence, Sheet, View
-from ropectl.report.terminal import terminal_lines
+from ropectl.records import to_json
+from ropectl.report.document import Cell, Column, Row, Sentence, Table, View
+from ropectl.report.views import compare_methods, eval_passkey, eval_perplexity, eval_tasks
+from ropectl.report.writers.csv import COLUMNS
+from ropectl.report.writers.formats import FORMATS
+from ropectl.report.writers.latex import latex_escape
+from ropectl.report.writers.markdown import markdown_escape
+from ropectl.report.writers.terminal import terminal_lines
 
 from . import records
 
@@ -73,15 +74,22 @@ def tasks_numbers(record: dict[str, Any]) -> Iterator[str]:
             yield from (str(score), f"({low}-{high})")
 
 
-CASES: list[tuple[View, dict[str, Any], Callable[[dict[str, Any]], Iterator[str]]]] = [
-    (views.COMPARISON, records.comparison(), comparison_numbers),
-    (views.COMPARISON, records.comparison(lengths=[999 * n for n in range(1, 21)]), comparison_numbers),
-    (views.COMPARISON, records.several_models(), comparison_numbers),
-    (views.COMPARISON, records.strange_numbers(), comparison_numbers),
-    *((views.PERPLEXITY, records.perplexity(name), perplexity_numbers) for name in ("prefix", "tail", "key-tokens")),
-    (views.PASSKEY, records.passkey(), passkey_numbers),
-    (views.PASSKEY, records.passkey("position", 17), passkey_numbers),
-    (views.TASKS, records.tasks(), tasks_numbers),
+CASES: list[tuple[View, Any, Callable[[dict[str, Any]], Iterator[str]]]] = [
+    (compare_methods.VIEW, records.made(records.comparison()), comparison_numbers),
+    (
+        compare_methods.VIEW,
+        records.made(records.comparison(lengths=[999 * n for n in range(1, 21)])),
+        comparison_numbers,
+    ),
+    (compare_methods.VIEW, records.made(records.several_models()), comparison_numbers),
+    (compare_methods.VIEW, records.made(records.strange_numbers()), comparison_numbers),
+    *(
+        (eval_perplexity.VIEW, records.made(records.perplexity(name)), perplexity_numbers)
+        for name in ("prefix", "tail", "key-tokens")
+    ),
+    (eval_passkey.VIEW, records.made(records.passkey()), passkey_numbers),
+    (eval_passkey.VIEW, records.made(records.passkey("position", 17)), passkey_numbers),
+    (eval_tasks.VIEW, records.made(records.tasks()), tasks_numbers),
 ]
 
 
@@ -92,7 +100,7 @@ def test_every_number_is_seen(number: int, width: int) -> None:
     lines = [line.plain for line in terminal_lines(view.all_parts(record), width)]
     seen = set(re.sub(r"[*<;.,]*(\s|$)", " ", "\n".join(lines)).split())
     seen |= {word.rstrip("*<") for line in lines for word in line.split()}
-    missing = [each for each in numbers(record) if each not in seen]
+    missing = [each for each in numbers(to_json(record)) if each not in seen]
     assert not missing and all(len(line) <= width for line in lines)
 
 
@@ -102,11 +110,11 @@ def test_every_number_is_written(number: int, form: str) -> None:
     view, record, numbers = CASES[number]
     text = re.sub(r"\$\^{\*}\$|\\textbf{([^}]*)}|\*\*|\\\*", r"\1", FORMATS[form].write(view, record))
     seen = set(text.replace("$", "").replace("\\%", "%").replace("{*}", "").replace("|", " ").replace("&", " ").split())
-    assert not [each for each in numbers(record) if each not in seen]
+    assert not [each for each in numbers(to_json(record)) if each not in seen]
 
 
 def csv_rows(view: View, record: dict[str, Any]) -> list[dict[str, str]]:
-    text = FORMATS["csv"].write(view, record)
+    text = FORMATS["csv"].write(view, records.made(record))
     assert text.splitlines()[0] == ",".join(COLUMNS) and "\r" not in text
     rows = list(csv.DictReader(io.StringIO(text)))
     assert all(None not in row and None not in row.values() for row in rows), "as many fields as columns"
@@ -115,7 +123,7 @@ def csv_rows(view: View, record: dict[str, Any]) -> list[dict[str, str]]:
 
 def test_csv_has_every_value_of_a_comparison_unrounded() -> None:
     record = records.several_models()
-    rows = csv_rows(views.COMPARISON, record)
+    rows = csv_rows(compare_methods.VIEW, record)
     keys = [(r["model"], r["method"], r["tuned"], r["measure"], r["protocol"], r["length"], r["depth"]) for r in rows]
     assert len(set(keys)) == len(keys), "a value a row, each named"
     found = dict(zip(keys, rows, strict=True))
@@ -144,11 +152,11 @@ def test_csv_has_every_value_of_a_comparison_unrounded() -> None:
 @pytest.mark.parametrize(
     ("view", "record", "measures"),
     [
-        (views.PERPLEXITY, records.perplexity("tail"), {"perplexity", "gain_over_trained", "reach_models"}),
-        (views.PERPLEXITY, records.perplexity("key-tokens"), {"perplexity", "candidates_perplexity"}),
-        (views.PERPLEXITY, records.perplexity(), {"perplexity", "bits_per_byte", "nll_by_position", "short_delta"}),
-        (views.PASSKEY, records.passkey("position"), {"passkey", "answer_logprob", "k_max_0.2", "reach_uses"}),
-        (views.TASKS, records.tasks(), {"score", "answer_logprob", "reach_uses"}),
+        (eval_perplexity.VIEW, records.perplexity("tail"), {"perplexity", "gain_over_trained", "reach_models"}),
+        (eval_perplexity.VIEW, records.perplexity("key-tokens"), {"perplexity", "candidates_perplexity"}),
+        (eval_perplexity.VIEW, records.perplexity(), {"perplexity", "bits_per_byte", "nll_by_position", "short_delta"}),
+        (eval_passkey.VIEW, records.passkey("position"), {"passkey", "answer_logprob", "k_max_0.2", "reach_uses"}),
+        (eval_tasks.VIEW, records.tasks(), {"score", "answer_logprob", "reach_uses"}),
     ],
 )
 def test_csv_of_the_other_commands(view: View, record: dict[str, Any], measures: set[str]) -> None:
@@ -164,7 +172,7 @@ def test_csv_of_the_other_commands(view: View, record: dict[str, Any], measures:
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
 def test_no_spreadsheet_runs_what_a_record_says(start: str) -> None:
     record = records.passkey() | {"model": f"{start}cmd()", "method": "-yarn"}
-    rows = csv_rows(views.PASSKEY, record)
+    rows = csv_rows(eval_passkey.VIEW, record)
     assert {row["model"] for row in rows} == {printable(f"'{start}cmd()")} and rows[0]["method"] == "'-yarn"
     assert any(float(row["value"]) < 0 for row in rows if row["value"]), "a negative number stays one"
 
@@ -173,10 +181,10 @@ HOSTILE = 'a|b *c* _d_ <e> [f](g) `h` # $i$ & ~j \\k {l} ^m % "n" -- \' --- 1. ä
 
 
 def hostile_view() -> View:
-    sheet = Sheet(HOSTILE, HOSTILE, [Column(HOSTILE), Column(HOSTILE, is_text=True)], [])
-    row = Row(HOSTILE, [Cell(HOSTILE, best=True), Cell(HOSTILE)])
+    sheet = Table(HOSTILE, HOSTILE, [Column(HOSTILE), Column(HOSTILE, is_text=True)], [])
+    row = Row(HOSTILE, [Cell(HOSTILE, is_best=True), Cell(HOSTILE)])
     return View(
-        lambda _: [Sheet(sheet.title, sheet.first, sheet.columns, [row, Row("* x", row.cells)]), Sentence(f"- {HOSTILE}"),
+        lambda _: [Table(sheet.title, sheet.first, sheet.columns, [row, Row("* x", row.cells)]), Sentence(f"- {HOSTILE}"),
                    Sentence(f"1. {HOSTILE}"), Sentence(f"# {HOSTILE}")],
         is_headed=False,
     )  # fmt: skip
@@ -240,9 +248,9 @@ def test_hostile_text_in_latex() -> None:
 
 
 def test_best_is_bold_where_there_is_bold() -> None:
-    record = records.comparison(("none", "pi:factor=4", "yarn:factor=4"))
-    best = by_hand(min(row["perplexity"][0]["perplexity"] for row in record["rows"]))
-    assert f"\\textbf{{{best}}}" in FORMATS["latex"].write(views.COMPARISON, record)
-    assert f"**{best}**" in FORMATS["markdown"].write(views.COMPARISON, record)
-    seen = "\n".join(line.plain for line in terminal_lines(views.COMPARISON.all_parts(record), 80))
+    record = records.made(records.comparison(("none", "pi:factor=4", "yarn:factor=4")))
+    best = by_hand(min(row.perplexity[0].perplexity for row in record.rows))
+    assert f"\\textbf{{{best}}}" in FORMATS["latex"].write(compare_methods.VIEW, record)
+    assert f"**{best}**" in FORMATS["markdown"].write(compare_methods.VIEW, record)
+    seen = "\n".join(line.plain for line in terminal_lines(compare_methods.VIEW.all_parts(record), 80))
     assert f"{best}<" in seen and "< best of its column" in seen

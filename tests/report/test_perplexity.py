@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ropectl.evaluate.perplexity.presets import PRESETS
-from ropectl.records import PerplexityPoint, PositionBin, to_json
-from ropectl.report.perplexity import perplexity_parts
-from ropectl.report.terminal import terminal_lines
+from ropectl.records import PerplexityPoint, PositionBin
+from ropectl.report.views import eval_perplexity
+from ropectl.report.writers.terminal import terminal_lines
+from ropectl.rope.geometry import RopeGeometry
+
+from . import records
 
 HUGE = PerplexityPoint(
     context_length=1_048_576,
@@ -31,15 +35,17 @@ HUGE = PerplexityPoint(
 )
 
 
+RECORD = replace(
+    records.made(records.perplexity()),
+    geometry=RopeGeometry(rotary_dim=32, rope_theta=10_000.0, original_max_position_embeddings=131_072),
+    points=[HUGE, PerplexityPoint(2_097_152)],
+    verdict=["models up to 4."],
+)
+
+
 def rendered(**changes: Any) -> str:
-    record = {
-        "protocol": "prefix", "preset": None, "stride": None, "text": "hf:some/name:train#text", "verdict": ["models up to 4."],
-        "bos": {"policy": "auto", "token_id": 1, "token": "<|begin_of_text|>"},
-        "geometry": {"original_max_position_embeddings": 131_072},
-        "manifest": {"documents": ["d"] * 100},
-        "points": [to_json(HUGE), to_json(PerplexityPoint(2_097_152))],
-    }  # fmt: skip
-    text = "\n".join(line.plain for line in terminal_lines(perplexity_parts({**record, **changes}), 80))
+    parts = eval_perplexity.VIEW.all_parts(replace(RECORD, **changes))
+    text = "\n".join(line.plain for line in terminal_lines(parts, 80))
     assert all(len(line) <= 80 for line in text.splitlines()) and "\u2026" not in text
     return " ".join(text.split())
 

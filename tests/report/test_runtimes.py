@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from ropectl.report.runtimes import deviation_text, runtime_parts
-from ropectl.report.terminal import terminal_lines
+from ropectl.report.tables.runtimes import deviation_text, runtime_parts
+from ropectl.report.writers.terminal import terminal_lines
 from ropectl.rope.registry import parse_method
 from ropectl.runtimes import patch_facts, read_all
 from tests.runtimes.cases import GEOMETRY, LISTS, LLAMA3, YARN, base_config, facts, scaled, v5_only
 
 
 def rendered(meant: Any) -> str:
-    parts = runtime_parts([reading.to_json() for reading in read_all(meant)])
+    parts = runtime_parts(read_all(meant))
     return "\n".join(line.plain for line in terminal_lines(parts, 80))
 
 

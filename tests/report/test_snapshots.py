@@ -11,17 +11,24 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from ropectl.report import views
-from ropectl.report.finetune import finetune_parts
-from ropectl.report.formats import FORMATS
-from ropectl.report.sheet import Part, View
-from ropectl.report.terminal import terminal_lines
-from ropectl.tasks.registry import all_tasks, describe_task
+from ropectl.report.document import Part, View
+from ropectl.report.views import (
+    compare_methods,
+    estimates,
+    eval_passkey,
+    eval_perplexity,
+    eval_tasks,
+    finetune,
+    harness_results,
+    task_previews,
+)
+from ropectl.report.writers.formats import FORMATS
+from ropectl.report.writers.terminal import terminal_lines
+from ropectl.tasks.registry import all_tasks
 
 from . import records
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-WIDTHS = (60, 80, 120)
 PLAN = [
     {"task": name, "prompts": 25, "tokens": 48_200, "distinct_tokens": 47_232, "most_generated": 3000}
     for name in ("passkey", "variable-tracking:chains=3,hops=2")
@@ -33,38 +40,38 @@ LISTED_TASKS = (
     "variable-tracking",
 )  # fmt: skip
 
+COMPARISON, PERPLEXITY = compare_methods.VIEW, eval_perplexity.VIEW
+TWENTY = records.made(records.comparison(lengths=[1000 * n for n in range(1, 21)]))
 
 SHOWN: dict[str, tuple[View, Any]] = {
-    "comparison": (views.COMPARISON, records.comparison()),
-    "comparison-twenty-lengths": (views.COMPARISON, records.comparison(lengths=[1000 * n for n in range(1, 21)])),
-    "comparison-models": (views.COMPARISON, records.several_models()),
-    "comparison-strange": (views.COMPARISON, records.strange_numbers()),
-    "comparison-one-length": (views.COMPARISON, records.comparison(lengths=(512,))),
-    "comparison-estimate": (views.COMPARISON_ESTIMATE, records.estimate()),
-    "perplexity-prefix": (views.PERPLEXITY, records.perplexity()),
-    "perplexity-sliding": (views.PERPLEXITY, records.perplexity("sliding", "pi")),
-    "perplexity-overlapping": (views.PERPLEXITY, records.perplexity("overlapping", "longlora")),
-    "perplexity-tail": (views.PERPLEXITY, records.perplexity("tail")),
-    "perplexity-key-tokens": (views.PERPLEXITY, records.perplexity("key-tokens")),
-    "perplexity-yarn": (views.PERPLEXITY, records.perplexity("prefix", "yarn")),
-    "passkey-depth": (views.PASSKEY, records.passkey()),
-    "passkey-depths": (views.PASSKEY, records.passkey(num_depths=17)),
-    "passkey-position": (views.PASSKEY, records.passkey("position")),
-    "tasks": (views.TASKS, records.tasks()),
-    "tasks-one-length": (views.TASKS, records.tasks(1)),
-    "tasks-list": (views.TASK_LIST, [describe_task(all_tasks()[name]) for name in LISTED_TASKS]),
-    "tasks-plan": (views.TASKS_PLAN, {"lengths": [2048, 4096], "plan": PLAN}),
-    "finetune": (View(finetune_parts, is_headed=False), records.finetuning()),
-    "harness": (
-        views.HARNESS,
-        {
-            "model": "m",
-            "method": "as it is",
-            "n-samples": {"arc_easy": {"effective": 2376}},
-            "results": {"arc_easy": {"acc,none": 0.25, "acc_stderr,none": 0.0125, "alias": "arc_easy"}},
-        },
-    ),
+    "comparison": (COMPARISON, records.made(records.comparison())),
+    "comparison-twenty-lengths": (COMPARISON, TWENTY),
+    "comparison-models": (COMPARISON, records.made(records.several_models())),
+    "comparison-strange": (COMPARISON, records.made(records.strange_numbers())),
+    "comparison-one-length": (COMPARISON, records.made(records.comparison(lengths=(512,)))),
+    "comparison-estimate": (estimates.COMPARISON, records.estimate()),
+    "perplexity-prefix": (PERPLEXITY, records.made(records.perplexity())),
+    "perplexity-sliding": (PERPLEXITY, records.made(records.perplexity("sliding", "pi"))),
+    "perplexity-overlapping": (PERPLEXITY, records.made(records.perplexity("overlapping", "longlora"))),
+    "perplexity-tail": (PERPLEXITY, records.made(records.perplexity("tail"))),
+    "perplexity-key-tokens": (PERPLEXITY, records.made(records.perplexity("key-tokens"))),
+    "perplexity-yarn": (PERPLEXITY, records.made(records.perplexity("prefix", "yarn"))),
+    "passkey-depth": (eval_passkey.VIEW, records.made(records.passkey())),
+    "passkey-depths": (eval_passkey.VIEW, records.made(records.passkey(num_depths=17))),
+    "passkey-position": (eval_passkey.VIEW, records.made(records.passkey("position"))),
+    "tasks": (eval_tasks.VIEW, records.made(records.tasks())),
+    "tasks-one-length": (eval_tasks.VIEW, records.made(records.tasks(1))),
+    "tasks-list": (task_previews.LIST, [all_tasks()[name] for name in LISTED_TASKS]),
+    "tasks-plan": (task_previews.PLAN, {"lengths": [2048, 4096], "plan": PLAN}),
+    "finetune": (finetune.VIEW, records.made(records.finetuning())),
+    "harness": (harness_results.VIEW, records.made(records.harness())),
 }
+
+
+#: All views at the width of a file, and one at those of a narrow and a wide terminal.
+TERMINAL = [(name, 80) for name in SHOWN] + [("comparison-models", 60), ("comparison-models", 120)]
+FORMS = ("markdown", "latex")
+WRITTEN = ("comparison-models", "perplexity-tail", "passkey-position", "tasks")
 
 
 def lines(parts: Sequence[Part], width: int) -> list[str]:
@@ -80,15 +87,14 @@ def check(name: str, text: str) -> None:
     )
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize(("name", "width"), TERMINAL)
 def test_terminal(name: str, width: int) -> None:
     view, record = SHOWN[name]
     check(f"{name}-{width}.txt", "\n".join(lines(view.all_parts(record), width)) + "\n")
 
 
-@pytest.mark.parametrize("form", ["markdown", "latex"])
-@pytest.mark.parametrize("name", ["comparison", "comparison-models", "perplexity-tail", "passkey-position", "tasks"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", WRITTEN)
 def test_formats(name: str, form: str) -> None:
     view, record = SHOWN[name]
     check(f"{name}.{form}", FORMATS[form].write(view, record))
@@ -101,7 +107,7 @@ def words(name: str) -> set[str]:
     return {word for line in lines(view.all_parts(record), 2000) for word in line.split() if set(word) != {"─"}}
 
 
-@pytest.mark.parametrize("width", (32, 41, *WIDTHS, 200))
+@pytest.mark.parametrize("width", (32, 41, 60, 80, 120, 200))
 @pytest.mark.parametrize("name", SHOWN)
 def test_nothing_is_lost_on_any_width(name: str, width: int) -> None:
     """What one enormous line holds, every width holds: each cell, name and heading, apart from where it breaks."""
@@ -115,18 +121,16 @@ def test_nothing_is_lost_on_any_width(name: str, width: int) -> None:
 
 
 def test_no_snapshot_is_left_over() -> None:
-    wanted = {f"{name}-{width}.txt" for name in SHOWN for width in WIDTHS}
-    forms = ("comparison", "comparison-models", "perplexity-tail", "passkey-position", "tasks")
-    wanted |= {f"{name}.{form}" for name in forms for form in ("markdown", "latex")}
+    wanted = {f"{name}-{width}.txt" for name, width in TERMINAL}
+    wanted |= {f"{name}.{form}" for name in WRITTEN for form in FORMS}
     assert {path.name for path in SNAPSHOTS.iterdir()} == wanted
 
 
 @pytest.mark.process
 def test_wide_terminals_show_more_per_table() -> None:
     """Twenty lengths in fewer tables the wider it is, in one where there is room."""
-    record = records.comparison(lengths=[1000 * n for n in range(1, 21)])
+    parts = COMPARISON.all_parts(TWENTY)
     counts = [
-        sum(line.startswith("Perplexity by context") for line in lines(views.COMPARISON.all_parts(record), width))
-        for width in (60, 80, 120, 300)
+        sum(line.startswith("Perplexity by context") for line in lines(parts, width)) for width in (60, 80, 120, 300)
     ]
     assert counts == sorted(counts, reverse=True) and len(set(counts)) > 2 and counts[-1] == 1

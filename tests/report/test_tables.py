@@ -6,44 +6,33 @@ from typing import Any
 
 import pytest
 
-from ropectl.report.comparison import comparison_tables
-from ropectl.report.tables import perplexity_text, row_names, short_names
-from ropectl.report.terminal import terminal_lines
+from ropectl.report.tables.words import perplexity_text, row_names, short_names
+from ropectl.report.views.compare_methods import comparison_parts
+from ropectl.report.writers.terminal import terminal_lines
 from ropectl.rope.method import short_spec
 
-
-def render(record: dict[str, Any], width: int = 80) -> str:
-    return "\n".join(line.plain for line in terminal_lines(comparison_tables(record), width))
+from . import records
 
 
-def record(lengths: list[int], methods: list[str]) -> dict[str, Any]:
-    def point(length: int, value: float) -> dict[str, Any]:
-        return {"context_length": length, "perplexity": value, "beyond_capacity": length > 8192}
+def render(json: dict[str, Any], width: int = 80) -> str:
+    return "\n".join(line.plain for line in terminal_lines(comparison_parts(records.made(json)), width))
 
-    def found(length: int, correct: int) -> dict[str, Any]:
-        return {"length": length, "correct": correct, "trials": 25, "beyond_capacity": False}
 
-    tail = [{"context_length": 4096, "num_documents": 3}]
-    rows = [
-        {
-            "method": method,
-            "perplexity": [point(length, 3.14159 * (i + 1) * (j + 1) ** 4) for j, length in enumerate(lengths)],
-            "tail": tail,
-            "passkey": [found(length, 25 - i) for length in lengths],
-            "reach": {"computes": 8192, "models": 0, "uses": None},
-            "short_delta": 0.0123 * i,
-            "seconds": 12.3,
-            "errors": [],
-        }
-        for i, method in enumerate(methods)
-    ]
-    return {"lengths": lengths, "geometry": {"original_max_position_embeddings": 4096}, "rows": rows, "pick": None}
+def comparison(lengths: list[int], methods: list[str]) -> dict[str, Any]:
+    """Numbers of all sizes; no row models any length, few prompts, few documents."""
+    json = records.comparison(methods, lengths, trained=4096)
+    for i, row in enumerate(json["rows"]):
+        values = [3.14159 * (i + 1) * (j + 1) ** 4 for j in range(len(lengths))]
+        row["perplexity"] = [records.point(n, v, n > 8192) for n, v in zip(lengths, values, strict=True)]
+        row["tail"] = [records.point(4096, 3.0, documents=3)]
+        row["reach"] = {"computes": 8192, "models": 0, "uses": None}
+    return json | {"pick": None}
 
 
 @pytest.mark.parametrize("num_lengths", [1, 2, 6, 7, 13])
 def test_every_number_is_there(num_lengths: int) -> None:
     lengths = [1024 * (i + 1) for i in range(num_lengths)]
-    content = record(lengths, ["none", "yarn:factor=4", "yarn:factor=8,beta_fast=16"])
+    content = comparison(lengths, ["none", "yarn:factor=4", "yarn:factor=8,beta_fast=16"])
     text = render(content)
     assert all(len(line) <= 80 for line in text.splitlines())
     words = text.replace("*", "").replace("<", "").split()
@@ -54,7 +43,8 @@ def test_every_number_is_there(num_lengths: int) -> None:
 
 
 def test_trained_rows_stand_beside_their_methods() -> None:
-    """Records from before trainings have no such key: half of these rows are like them."""
+    """A row of its own for the trained model, under the name of its method."""
+    pick = records.comparison()["pick"]
     methods = [
         "none",
         "none",
@@ -63,14 +53,19 @@ def test_trained_rows_stand_beside_their_methods() -> None:
         "yarn:factor=8,beta_fast=16",
         "yarn:factor=8,beta_fast=16",
     ]
-    content = record([1024 * 2**i for i in range(6)], [*methods, "yarn:factor=4"])
+    content = comparison([1024 * 2**i for i in range(6)], [*methods, "yarn:factor=4"])
     for row in content["rows"][1::2]:
         row["training"] = {"id": "0123456789abcdef"}
-    assert row_names(content["rows"]) == [
+    assert row_names(records.made(content).rows) == [
         "none", "none, tuned", "dynamic-yarn", "dynamic-yarn, tuned",
         "yarn:factor=8,beta_fast=16", "yarn:factor=8,beta_fast=16, tuned", "yarn:factor=4",
     ]  # fmt: skip
-    content["pick"] = {"method": "dynamic-yarn", "training": "0123456789abcdef", "reasons": ["uses 8192 tokens"]}
+    content["pick"] = {
+        **pick,
+        "method": "dynamic-yarn",
+        "training": "0123456789abcdef",
+        "reasons": ["uses 8192 tokens"],
+    }
     content["rows"][1]["errors"] = ["training: diverged"]
     text = render(content)
     assert "Pick: dynamic-yarn, tuned (uses 8192 tokens)." in text and "none, tuned failed: training: diverged" in text
@@ -81,13 +76,13 @@ def test_trained_rows_stand_beside_their_methods() -> None:
 
 
 def test_the_trained_length_and_what_lies_beyond_are_marked() -> None:
-    text = render(record([4096, 16_384], ["none"]))
+    text = render(comparison([4096, 16_384], ["none"]))
     assert "4k (L)" in text and "50.27*" in text and "past the length" in text
     assert "few documents (3" in text
 
 
 def test_failures_and_missing_numbers_are_shown() -> None:
-    content = record([4096, 8192], ["none", "pi:factor=4"])
+    content = comparison([4096, 8192], ["none", "pi:factor=4"])
     content["rows"][1] |= {
         "perplexity": [],
         "passkey": [],

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from ropectl.report.methods import method_page
+from ropectl.report.views.methods import method_page
 from ropectl.rope.catalog import describe_method
 from ropectl.rope.choose import weigh
 from ropectl.rope.frequencies import RopeFrequencies, trained_inv_freq
@@ -64,22 +64,23 @@ def test_profile_is_the_formula(name: str) -> None:
     kind = all_methods()[name]
     profile = divisor_profile(kind)
     assert profile is not None
-    method = parse_method(profile["method"])
-    frequencies = method.frequencies(REFERENCE, profile["seq_len"])
-    for pair in profile["pairs"]:
-        index = pair["pair"]
+    method = parse_method(profile.method)
+    frequencies = method.frequencies(REFERENCE, profile.seq_len)
+    for pair in profile.pairs:
+        index = pair.pair
         expected = 10_000.0 ** (-2 * index / 128)
-        assert pair["divisor"] == pytest.approx(expected / frequencies.inv_freq[index], rel=1e-12)
-        assert pair["wavelength"] == pytest.approx(2 * math.pi / expected, rel=1e-12)
-        assert pair["turns"] == pytest.approx(4096 / pair["wavelength"], rel=1e-12)
-    assert [pair["pair"] for pair in profile["pairs"]][-1] == 63
+        assert pair.divisor == pytest.approx(expected / frequencies.inv_freq[index], rel=1e-12)
+        assert pair.wavelength == pytest.approx(2 * math.pi / expected, rel=1e-12)
+        assert pair.turns == pytest.approx(4096 / pair.wavelength, rel=1e-12)
+    assert [pair.pair for pair in profile.pairs][-1] == 63
 
 
 def test_anchors_of_profiles() -> None:
     """Published ends: interpolation divides all by 4, NTK-aware runs from 1 to 4, YaRN keeps fast pairs and divides slow ones."""
     ends = {
-        name: [pair["divisor"] for pair in (divisor_profile(all_methods()[name]) or {})["pairs"]]
+        name: [pair.divisor for pair in profile.pairs]
         for name in ("pi", "ntk", "yarn")
+        if (profile := divisor_profile(all_methods()[name])) is not None
     }
     assert ends["pi"] == pytest.approx([4.0] * len(ends["pi"]))
     assert (ends["ntk"][0], ends["ntk"][-1]) == pytest.approx((1.0, 4.0))
@@ -99,5 +100,4 @@ def test_a_package_s_method_without_a_guide_is_shown() -> None:
         def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
             return RopeFrequencies(trained_inv_freq(geometry))
 
-    entry = {**describe_method(Plain), "readings": reference_readings(Plain)}
-    assert entry["guide"] is None and method_page(entry)
+    assert describe_method(Plain)["guide"] is None and method_page(Plain, reference_readings(Plain))

@@ -60,22 +60,22 @@ def _print_estimate(settings: CompareConfig, out: Path | None, retry_failed: boo
     from ropectl.cli import output
     from ropectl.cli.progress import BarReporter
     from ropectl.compare.dry_run import estimate_comparison
-    from ropectl.report.formats import check_format
-    from ropectl.report.views import COMPARISON_ESTIMATE
+    from ropectl.report.views.estimates import COMPARISON
+    from ropectl.report.writers.formats import check_format
 
-    check_format(form, COMPARISON_ESTIMATE, "--dry-run")
+    check_format(form, COMPARISON, "--dry-run")
     with BarReporter() as reporter:
         estimate = estimate_comparison(settings, out, reporter, retry_failed)
-    output.show(estimate, COMPARISON_ESTIMATE, form)
+    output.show(estimate, COMPARISON, form, estimate)
 
 
 def _print_comparison(comparison: Comparison, form: str) -> None:
     from ropectl.cli import output
     from ropectl.cli.gates import gate_failed
     from ropectl.compare.verdict import unmet_gates
-    from ropectl.report.views import COMPARISON
+    from ropectl.report.views.compare_methods import VIEW
 
-    output.show(comparison.record, COMPARISON, form)
+    output.show(comparison.record, VIEW, form)
     output.note(f"Records: {comparison.folder}")
     output.note(f"A page about them: ropectl report {shlex.quote(str(comparison.folder))}")
     if comparison.num_failed:

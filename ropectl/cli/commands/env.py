@@ -16,7 +16,7 @@ def env(format: options.OutputFormat = options.Format.human) -> None:
     """
     from ropectl.cli import output
     from ropectl.environment import describe_environment
-    from ropectl.report.environment import environment_parts
+    from ropectl.report.views.env import environment_parts
 
     record = describe_environment()
     if format is options.Format.json:

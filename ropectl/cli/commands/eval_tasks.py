@@ -60,11 +60,11 @@ def eval_tasks(
     from ropectl.cli.gates import gate_failed
     from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks
-    from ropectl.report.views import TASKS
+    from ropectl.report.views.eval_tasks import VIEW
 
     with BarReporter() as reporter:
         record = evaluate_tasks(settings, reporter)
-    output.present(record, TASKS, format, out)
+    output.present(record, VIEW, format, out)
     limit = settings.min_score
     failed = [entry for entry in record["average"] if limit is not None and entry["score"] < limit]
     if failed:
@@ -86,29 +86,29 @@ def _check_unused(out: Path | None, option: str) -> None:
 
 def _print_list(form: str) -> None:
     from ropectl.cli import output
-    from ropectl.report.formats import check_format
-    from ropectl.report.views import TASK_LIST
+    from ropectl.report.views.task_previews import LIST
+    from ropectl.report.writers.formats import check_format
     from ropectl.tasks.registry import all_tasks, describe_task
 
-    check_format(form, TASK_LIST, "--list")
-    output.show([describe_task(kind) for kind in all_tasks().values()], TASK_LIST, form)
+    check_format(form, LIST, "--list")
+    kinds = list(all_tasks().values())
+    output.show([describe_task(kind) for kind in kinds], LIST, form, kinds)
 
 
 def _print_preview(settings: TasksConfig, task: str | None, form: str) -> None:
     from ropectl.cli import output
     from ropectl.errors import ConfigError
     from ropectl.evaluate.retrieval.task_evaluation import example_prompt, plan_tasks
-    from ropectl.report.formats import HUMAN, JSON, check_format
-    from ropectl.report.tasks import prompt_lines
-    from ropectl.report.views import TASKS_PLAN
+    from ropectl.report.views.task_previews import PLAN, prompt_lines
+    from ropectl.report.writers.formats import HUMAN, JSON, check_format
 
     if task is None:
-        check_format(form, TASKS_PLAN, "--dry-run")
+        check_format(form, PLAN, "--dry-run")
         record = plan_tasks(settings)
         if form == HUMAN:
             for text in record["notes"]:
                 output.note(text)
-        output.show(record, TASKS_PLAN, form)
+        output.show(record, PLAN, form, record)
         return
     if form not in (HUMAN, JSON):
         raise ConfigError(

@@ -27,8 +27,11 @@ def finetune(settings: FinetuneSettings, format: options.OutputFormat = options.
     """
     from ropectl.cli import output
     from ropectl.cli.progress import BarReporter
-    from ropectl.report.finetune import estimate_parts, finetune_parts
-    from ropectl.report.patch import step_lines
+    from ropectl.records import FinetuneRecord
+    from ropectl.records.reading import read_as
+    from ropectl.report.views.estimates import estimate_parts
+    from ropectl.report.views.finetune import finetune_parts
+    from ropectl.report.views.patch_checkpoint import step_lines
     from ropectl.train.finetuning import finetune as run
 
     output.quiet_libraries()
@@ -41,7 +44,8 @@ def finetune(settings: FinetuneSettings, format: options.OutputFormat = options.
         elif settings.dry_run:
             output.print_parts(estimate_parts(record))
         else:
-            output.print_parts(finetune_parts(record))
-            output.print_lines(step_lines(record))
+            tuned = read_as(FinetuneRecord, record, "The result", "finetune")
+            output.print_parts(finetune_parts(tuned))
+            output.print_lines(step_lines(tuned))
     if finished.signal:
         raise typer.Exit(EXIT_OF_SIGNAL + finished.signal)

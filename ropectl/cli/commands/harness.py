@@ -53,7 +53,7 @@ def harness(
             file.write(f"{script}\n".encode())
         output.note(f"Script: {out}")
         return
-    from ropectl.report.views import HARNESS
+    from ropectl.report.views.harness_results import VIEW
 
     record = run_harness(settings)
-    output.present({**record, "method": record["method"] or "as it is"}, HARNESS, format.value, out)
+    output.present({**record, "method": record["method"] or "as it is"}, VIEW, format.value, out)

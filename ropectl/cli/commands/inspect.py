@@ -37,8 +37,10 @@ def inspect(
     """
     from ropectl.advise.api import check_rotary_code, inspect_model
     from ropectl.cli import output
+    from ropectl.records import InspectionRecord
+    from ropectl.records.reading import read_as
     from ropectl.report.figures.output import check_figure
-    from ropectl.report.inspection import inspection_parts
+    from ropectl.report.views.inspect import inspection_parts
 
     output.quiet_libraries()
     if plot is not None:
@@ -55,7 +57,7 @@ def inspect(
     for number, record in enumerate(records):
         if number:
             print()
-        output.print_parts(inspection_parts(record))
+        output.print_parts(inspection_parts(read_as(InspectionRecord, record, "The result", "inspect")))
 
 
 def _plot(settings: InspectSettings, path: Path) -> None:
@@ -69,7 +71,7 @@ def _plot(settings: InspectSettings, path: Path) -> None:
 
 def _print_self_test(record: dict[str, Any], plot: Path | None, form: options.Format) -> None:
     from ropectl.cli import output
-    from ropectl.report.self_test import self_test_parts
+    from ropectl.report.views.self_test import self_test_parts
 
     if plot is not None:
         from ropectl.report.figures.decay import plot_decay

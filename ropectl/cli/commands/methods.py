@@ -50,7 +50,7 @@ def methods(
 def _print_choice(settings: ChoiceSettings, as_json: bool) -> None:
     from ropectl.advise.api import choose_methods
     from ropectl.cli import output
-    from ropectl.report.choice import choice_lines, choice_parts
+    from ropectl.report.views.choices import choice_lines, choice_parts
 
     record = choose_methods(settings)
     if as_json:
@@ -64,20 +64,18 @@ def _explain(name: str | None, as_json: bool) -> None:
     """One method in full, or a list of all."""
     from ropectl.cli import output
     from ropectl.errors import ConfigError
-    from ropectl.report.methods import method_page, methods_list
-    from ropectl.rope.catalog import describe_method
+    from ropectl.report.views.methods import method_page, methods_list
     from ropectl.rope.registry import all_methods, find_method
-    from ropectl.runtimes.reference import reference_readings
+    from ropectl.runtimes.reference import describe_with_runtimes, reference_readings
 
     if name is None and not as_json:
-        output.print_parts(methods_list([describe_method(kind) for kind in all_methods().values()]))
+        output.print_parts(methods_list(list(all_methods().values())))
         return
     bare, colon, _ = (name or "").partition(":")
     if colon and bare in all_methods():
         raise ConfigError(f"{name} sets parameters; what is explained is the method.", f"Type: ropectl methods {bare}")
     kinds = [find_method(name)] if name else list(all_methods().values())
-    entries = [{**describe_method(kind), "readings": reference_readings(kind)} for kind in kinds]
     if as_json:
-        output.print_json(entries)
+        output.print_json([describe_with_runtimes(kind) for kind in kinds])
     else:
-        output.print_parts(method_page(entries[0]))
+        output.print_parts(method_page(kinds[0], reference_readings(kinds[0])))

@@ -24,7 +24,9 @@ def patch(settings: PatchSettings, format: options.OutputFormat = options.Format
     from ropectl.checkpoint.patching import patch_checkpoint
     from ropectl.cli import output
     from ropectl.cli.progress import BarReporter
-    from ropectl.report.patch import patch_parts, step_lines
+    from ropectl.records import PatchRecord
+    from ropectl.records.reading import read_as
+    from ropectl.report.views.patch_checkpoint import patch_parts, step_lines
 
     output.quiet_libraries()
     with BarReporter() as reporter:
@@ -32,5 +34,6 @@ def patch(settings: PatchSettings, format: options.OutputFormat = options.Format
     if format is options.Format.json:
         output.print_json(record)
     else:
-        output.print_parts(patch_parts(record))
-        output.print_lines(step_lines(record))
+        patched = read_as(PatchRecord, record, "The result", "patch")
+        output.print_parts(patch_parts(patched))
+        output.print_lines(step_lines(patched))

@@ -10,7 +10,9 @@ import typer
 from ropectl.cli import options
 
 if TYPE_CHECKING:
+    from ropectl.records import Unfinished
     from ropectl.report.page.write import Written
+    from ropectl.report.runs_read import Run
 
 
 def report(
@@ -42,9 +44,7 @@ def report(
     ] = None,
     overwrite: Annotated[
         bool,
-        typer.Option(
-            "--overwrite", help="Replace a file that is not one of ropectl's pages.", rich_help_panel=options.RUN
-        ),
+        typer.Option("--overwrite", help="Replace a file that is no page of ropectl's.", rich_help_panel=options.RUN),
     ] = False,
     format: options.OutputFormat = options.Format.human,
 ) -> None:
@@ -65,9 +65,9 @@ def report(
         output.print_json(_record(written))
         return
     for run in written.runs:
-        if unfinished := run.record.get("unfinished"):
+        if left := _unfinished(run):
             output.warn(
-                f"{run.name} is unfinished: {unfinished['missing']} of {unfinished['cells']} cells are missing. The command "
+                f"{run.name} is unfinished: {left.missing} of {left.cells} cells are missing. The command "
                 "that began it continues it."
             )
     output.print_lines([f"{written.path} ({written.num_bytes / 1024:,.0f} KiB)"])
@@ -76,13 +76,22 @@ def report(
 
 
 def _record(written: Written) -> dict[str, Any]:
-    runs = [
-        {"place": str(run.place), "kind": run.kind, "name": run.name, "unfinished": run.record.get("unfinished")}
-        for run in written.runs
-    ]
+    from ropectl.records import to_json
+
+    runs = []
+    for run in written.runs:
+        left = _unfinished(run)
+        about = {"place": str(run.place), "kind": run.record.kind, "name": run.name}
+        runs.append({**about, "unfinished": None if left is None else to_json(left)})
     return {
         "output": str(written.path),
         "bytes": written.num_bytes,
         "runs": runs,
         "figures": [str(path) for path in written.figures],
     }
+
+
+def _unfinished(run: Run) -> Unfinished | None:
+    """How much is missing of a comparison that did not come to its end."""
+    left: Unfinished | None = getattr(run.record, "unfinished", None)
+    return left

@@ -29,7 +29,7 @@ def verify_runtime(
     from ropectl.checkpoint.runtime_check import verify_runtime as run
     from ropectl.cli import output
     from ropectl.cli.progress import BarReporter
-    from ropectl.report.runtime_check import runtime_check_parts
+    from ropectl.report.views.verify_runtime import runtime_check_parts
     from ropectl.runs import write_json
 
     output.check_new(out, overwrite)

@@ -18,7 +18,7 @@ from ropectl.records import (
 )
 from ropectl.records.reading import AnyRecord
 from ropectl.report.figures.subjects import PREFIX, TAIL, Evidence, Subject
-from ropectl.report.tables import row_names
+from ropectl.report.tables.words import row_names
 from ropectl.rope.method import short_spec
 
 #: Where a record has more rows, figures show the first ones.
@@ -82,7 +82,7 @@ def _subjects(record: _Drawn) -> list[Subject]:
 
 def _names(rows: Sequence[MethodRow]) -> list[str]:
     """What each row is called; those that would be called alike are counted."""
-    names = row_names([{"model": row.model, "method": row.method, "training": row.training} for row in rows])
+    names = row_names(rows) if rows else []
     return [f"{name} #{names[:i].count(name) + 1}" if name in names[:i] else name for i, name in enumerate(names)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ropectl.report.figures.curves import shared_length, subject_looks
 from ropectl.report.figures.drawing import Canvas, Drawing, drawing, length_axis, mark_trained, name_axes, sample_line
 from ropectl.report.figures.subjects import Evidence
-from ropectl.report.perplexity import FIRST_SHOWN_POSITION
+from ropectl.report.views.eval_perplexity import FIRST_SHOWN_POSITION
 
 
 def position_drawings(evidence: Evidence) -> list[Drawing]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,54 +15,41 @@ from ropectl.evaluate.shared_config import VERDICT, ModelConfig
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.hf.model_settings import CHECKPOINT, PERMISSION, SCALING, ConfigSettings
 from ropectl.option import option_of
+from ropectl.records import ComparisonRecord, MethodRow, PasskeyRecord, PerplexityRecord, TasksRecord
+from ropectl.report.blocks import Command
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-_KINDS: Mapping[str, tuple[str, type[ModelConfig]]] = {
-    "perplexity": ("eval-perplexity", PerplexityConfig),
-    "passkey": ("eval-passkey", PasskeyConfig),
-    "tasks": ("eval-tasks", TasksConfig),
+_SETTINGS: Mapping[type, type[ModelConfig]] = {
+    PerplexityRecord: PerplexityConfig,
+    PasskeyRecord: PasskeyConfig,
+    TasksRecord: TasksConfig,
 }
 
 
-@dataclass(frozen=True)
-class Command:
-    """A command line.
-
-    Attributes:
-        about: What it gives.
-        line: To be pasted into a shell.
-        is_risky: Whether it lets the checkpoint run code.
-    """
-
-    about: str
-    line: str
-    is_risky: bool = False
-
-
-def comparison_command(record: Mapping[str, Any], out: Path | None) -> Command | None:
+def comparison_command(record: ComparisonRecord, out: Path | None) -> Command | None:
     """Returns what makes a whole comparison again, or continues it; None if its settings cannot be read.
 
     Args:
         record: Of a comparison.
         out: Its run folder.
     """
-    config = _config(CompareConfig, record["manifest"].get("config"))
+    config = _config(CompareConfig, record.manifest.config)
     if config is None:
         return None
     more = {"out": str(out)} if out is not None else {}
     return _command("The whole comparison", "compare-methods", config, more)
 
 
-def row_commands(record: Mapping[str, Any], row: Mapping[str, Any]) -> list[Command]:
+def row_commands(record: ComparisonRecord, row: MethodRow) -> list[Command]:
     """Returns the single measurements that give the numbers of one row.
 
     Args:
         record: Of a comparison.
         row: One of its rows.
     """
-    config = _config(CompareConfig, record["manifest"].get("config"))
+    config = _config(CompareConfig, record.manifest.config)
     if config is None:
         return []
     found = []
@@ -75,9 +61,9 @@ def row_commands(record: Mapping[str, Any], row: Mapping[str, Any]) -> list[Comm
         (PerplexityConfig, "tail", "The loss behind \u201cmodels\u201d", {"protocol": "tail"}),
         (PasskeyConfig, "passkey", "Passkeys", {}),
     ):
-        if not row[key]:
+        if not getattr(row, key):
             continue
-        lengths = sorted({*map(int, record["lengths"])})
+        lengths = sorted({*record.lengths})
         if key == "tail":
             more = {**more, "tolerance": config.tolerance}
         shared = {name: getattr(config, name) for name in kind.model_fields if hasattr(config, name)}
@@ -90,46 +76,36 @@ def row_commands(record: Mapping[str, Any], row: Mapping[str, Any]) -> list[Comm
     return found
 
 
-def _subject(record: Mapping[str, Any], row: Mapping[str, Any], config: CompareConfig) -> dict[str, Any] | None:
+def _subject(record: ComparisonRecord, row: MethodRow, config: CompareConfig) -> dict[str, Any] | None:
     """Model and method of a row, as a single measurement is told; None where its weights are not known."""
-    training = row["training"]
+    training = row.training
     if training is not None:
-        checkpoint = training["checkpoint"]
-        return {"model": checkpoint, "method": row["method"], "replace": True} if checkpoint else None
-    if row["model"] != record["model"]:
-        return {"model": row["model"]}
+        checkpoint = training.checkpoint
+        return {"model": checkpoint, "method": row.method, "replace": True} if checkpoint else None
+    if row.model != record.model:
+        return {"model": row.model}
     of_the_first = {
         n: v for n, v in CHECKPOINT.values(config).items() if n in ConfigSettings.model_fields and n != "model"
     }
-    existing = (record["manifest"].get("existing") or {}).get(row["model"], "none")
-    if row["method"] == existing:
-        return {"model": row["model"], **of_the_first, "method": "none" if existing == "none" else None}
-    return {"model": row["model"], **of_the_first, "method": row["method"], "replace": existing != "none"}
+    existing = record.manifest.existing.get(row.model, "none")
+    if row.method == existing:
+        return {"model": row.model, **of_the_first, "method": "none" if existing == "none" else None}
+    return {"model": row.model, **of_the_first, "method": row.method, "replace": existing != "none"}
 
 
-def measurement_command(kind: str, record: Mapping[str, Any]) -> Command | None:
-    """Returns what measures a single record again.
-
-    Args:
-        kind: ``perplexity``, ``passkey`` or ``tasks``.
-        record: The record.
-    """
-    name, shape = _KINDS[kind]
-    config = _config(shape, record["manifest"].get("config"))
-    return None if config is None else _command("This record", name, config)
+def measurement_command(record: PerplexityRecord | PasskeyRecord | TasksRecord) -> Command | None:
+    """Returns what measures a single record again; None if its settings cannot be read."""
+    config = _config(_SETTINGS[type(record)], record.manifest.config)
+    return None if config is None else _command("This record", record.written_by, config)
 
 
-def typed_command(command: Any) -> str | None:
-    """Returns a command as it was typed, with the program's name for however it was started."""
-    if not isinstance(command, list) or len(command) < 2 or not all(isinstance(part, str) for part in command):
-        return None
-    return shlex.join(["ropectl", *command[1:]])
+def typed_command(command: Sequence[str]) -> str | None:
+    """Returns a command as it was typed, with the program's name for however it was started; None where it is not known."""
+    return shlex.join(["ropectl", *command[1:]]) if len(command) > 1 else None
 
 
-def _config(kind: type[BaseModel], settings: Any) -> Any:
+def _config(kind: type[BaseModel], settings: Mapping[str, Any]) -> Any:
     """Settings as their type; None where a record's are not possible."""
-    if not isinstance(settings, Mapping):
-        return None
     known = {name: value for name, value in settings.items() if name in kind.model_fields}
     try:
         return kind.model_validate(known)

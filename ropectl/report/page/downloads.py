@@ -6,21 +6,22 @@ import base64
 
 from markupsafe import Markup
 
-from ropectl.report.formats.csv import values_csv
-from ropectl.report.page.blocks import Download, Downloads, Section, Words
+from ropectl.report.blocks import Download, Downloads, Section
+from ropectl.report.document import Sentence
 from ropectl.report.runs_read import Run
 from ropectl.report.values import values_of
+from ropectl.report.writers.csv import values_csv
 
 
 def downloads_section(run: Run) -> Section:
     """Returns the files of a run as links that hold them."""
     files = [_file(name, _media(name), content) for name, content in run.files]
-    if any(values_of(run.typed)):
-        files.append(_file("numbers.csv", "text/csv", values_csv(run.typed).encode("utf-8", "backslashreplace")))
+    if any(values_of(run.record)):
+        files.append(_file("numbers.csv", "text/csv", values_csv(run.record).encode("utf-8", "backslashreplace")))
     return Section(
         "Records",
         "records",
-        [Words("Everything on this page is made from these files, which it holds."), Downloads(files)],
+        [Sentence("Everything on this page is made from these files, which it holds."), Downloads(files)],
     )
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ropectl.report.page.blocks import Figure, Figures, Words
+from ropectl.report.blocks import Figure, Figures
+from ropectl.report.document import NOTE, Sentence
 
 if TYPE_CHECKING:
     from ropectl.records.reading import AnyRecord
@@ -47,11 +48,11 @@ def figures(drawings: Iterable[Drawing], prefix: str) -> Figures | None:
     return Figures(found) if found else None
 
 
-def _figure(drawing: Drawing, prefix: str) -> Figure | Words:
+def _figure(drawing: Drawing, prefix: str) -> Figure | Sentence:
     from ropectl.report.figures.output import svg_text
 
     try:
         svg = svg_text(drawing.draw(), prefix)
     except Exception as error:  # numbers that no axis can hold: the page says all the rest
-        return Words(f"{drawing.title}: could not be drawn ({type(error).__name__}: {error}).", "note")
-    return Figure(Markup(svg), drawing.title, drawing.caption, drawing.name)
+        return Sentence(f"{drawing.title}: could not be drawn ({type(error).__name__}: {error}).", NOTE)
+    return Figure(Markup(svg), drawing.title, drawing.caption)

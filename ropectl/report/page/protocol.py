@@ -2,151 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from ropectl.report.page.blocks import Block, Commands, Facts, Hidden, Link, Points, Section, Words
-from ropectl.report.page.commands import Command, comparison_command, measurement_command, row_commands, typed_command
-from ropectl.report.page.comparison import accuracy_wanted
-from ropectl.report.page.numbers import NOTHING
-from ropectl.report.tables import row_names
+from ropectl.evaluate.shared_config import USES_ACCURACY
+from ropectl.records import ComparisonRecord, MethodRow, PasskeyRecord, PerplexityRecord, TasksRecord
+from ropectl.records.reading import AnyRecord
+from ropectl.report.blocks import Block, Command, Commands, Hidden, Points, Section
+from ropectl.report.document import NOTE, Sentence, facts
+from ropectl.report.page.commands import comparison_command, measurement_command, row_commands, typed_command
+from ropectl.report.page.measurements import document_list, hash_text
+from ropectl.report.page.trainings import settings_list
+from ropectl.report.tables.words import NONE_MARK, row_names
+from ropectl.report.views.compare_methods import failures
 
 #: Settings of a measurement that say where and how it ran.
 _PLACE = ("device", "dtype", "attention", "prefill_chunk", "batch_size", "revision")
 
 
-def comparison_protocol(record: Mapping[str, Any]) -> Section:
+def comparison_protocol(record: ComparisonRecord) -> Section:
     """Returns what was scored, on what, how often, and how the verdicts are made."""
-    manifest, rows = record["manifest"], record["rows"]
-    config = _mapping(manifest.get("config"))
-    lengths = ", ".join(f"{length:,}" for length in record["lengths"])
-    documents = manifest.get("documents") or []
-    targets = manifest.get("tail_targets_per_document")
-    sentences = [
+    manifest = record.manifest
+    bos = manifest.bos_token_id
+    rows = (
+        ("Text", record.text),
+        ("Documents scored", str(_documents_scored(record.rows))),
+        ("Begins with", "no beginning-of-sequence token" if bos is None else f"token {bos}, never scored"),
+        ("Tokens, SHA-256", hash_text(manifest.tokens_sha256)),
+    )
+    blocks: list[Block] = [Points(_rules(record)), facts("", rows), *document_list(manifest.documents)]
+    if manifest.finetune:
+        settings = manifest.finetune.get("settings")
+        blocks.append(settings_list("Settings of the trainings", settings if isinstance(settings, dict) else {}))
+    return Section("Protocol", "protocol", blocks)
+
+
+def _rules(record: ComparisonRecord) -> list[str]:
+    """How each number is measured and judged, in sentences."""
+    config, targets = record.manifest.config, record.manifest.tail_targets_per_document
+    lengths = ", ".join(f"{length:,}" for length in record.lengths)
+    rules = [
         f"Perplexity: the first N tokens of each document in one window, all of them scored, N = {lengths}. The same "
         "documents at every length; exp of the summed loss over the number of scored tokens.",
         f"models: the same last {targets or 'K'} tokens of each document, given the N tokens that end with them. A length counts "
         f"if the upper end of the paired bootstrap 95 % interval of the mean difference to the unscaled model at its trained "
         f"length is at most {config.get('tolerance', 'the tolerance')} nats.",
     ]
-    if any(row["passkey"] for row in rows):
-        trials, depths = config.get("trials", NOTHING), config.get("depths", NOTHING)
-        distractors = config.get("distractors") or 0
-        sentences.append(
+    if any(row.passkey for row in record.rows):
+        trials, depths = config.get("trials", NONE_MARK), config.get("depths", NONE_MARK)
+        distractors = config.get("distractors")
+        others = f", {distractors} other labelled keys" if distractors else ""
+        wanted = config.get("min_accuracy")
+        wanted = wanted if isinstance(wanted, int | float) else USES_ACCURACY
+        rules.append(
             f"Passkeys: a five-digit number in filler text, asked for at the end; {trials} prompts at each of {depths} depths "
-            f"and each length, seed {config.get('seed', NOTHING)}"
-            + (f", {distractors} other labelled keys" if distractors else "")
-            + ". Answers are scored token by token, which finds what greedy decoding would write. Wilson 95 % intervals. "
-            f"uses: at least {accuracy_wanted(record)} at every length from the trained one up to it."
+            f"and each length, seed {config.get('seed', NONE_MARK)}{others}. Answers are scored token by token, which finds "
+            "what greedy decoding would write. Wilson 95 % intervals. "
+            f"uses: at least {wanted:.0%} at every length from the trained one up to it."
         )
-    sentences.append(
-        "computes: the longest context in which no pair that never made a full turn in training turns further than it did then."
-    )
-    sentences.append(
-        "A method that depends on the length is evaluated with the frequencies of each length, so that no result depends on what ran before."
-    )
-    if manifest.get("finetune"):
-        sentences.append(
-            "Tuned rows: every method was trained from the same weights, on the same tokens, in the same number of steps, and measured again."
-        )
-    facts: list[tuple[str, str | Link]] = [
-        ("Text", str(record["text"])),
-        ("Documents scored", str(_documents_scored(rows))),
-        ("Begins with", _bos(manifest.get("bos_token_id"))),
-        ("Tokens, SHA-256", str(manifest.get("tokens_sha256", NOTHING))[:16] + "\u2026"),
+    rules += [
+        "computes: the longest context in which no pair that never made a full turn in training turns further than it did "
+        "then.",
+        "A method that depends on the length is evaluated with the frequencies of each length, so that no result depends on "
+        "what ran before.",
     ]
-    blocks: list[Block] = [Points(sentences), Facts(facts)]
-    if documents:
-        blocks.append(Hidden(f"The {len(documents)} documents", [Points([str(name) for name in documents])]))
-    finetune = _mapping(manifest.get("finetune"))
-    if finetune:
-        blocks.append(Hidden("Settings of the trainings", [Facts(_facts(_mapping(finetune.get("settings"))))]))
-    return Section("Protocol", "protocol", blocks)
+    if record.manifest.finetune:
+        rules.append(
+            "Tuned rows: every method was trained from the same weights, on the same tokens, in the same number of steps, and "
+            "measured again."
+        )
+    return rules
 
 
-def _documents_scored(rows: Sequence[Mapping[str, Any]]) -> int:
-    return max((point["num_documents"] for row in rows for point in (*row["perplexity"], *row["tail"])), default=0)
+def _documents_scored(rows: Sequence[MethodRow]) -> int:
+    return max((point.num_documents for row in rows for point in (*row.perplexity, *row.tail)), default=0)
 
 
-def _bos(token: Any) -> str:
-    return "no beginning-of-sequence token" if token is None else f"token {token}, never scored"
-
-
-def environment_section(record: Mapping[str, Any], command: Any = None) -> Section:
+def environment_section(record: AnyRecord) -> Section:
     """Returns versions, device and settings, and the command as it was typed."""
-    manifest = _mapping(record.get("manifest"))
-    versions = _mapping(manifest.get("versions") or record.get("versions"))
-    config = _mapping(manifest.get("config"))
-    facts = [(str(name), str(value)) for name, value in versions.items()]
+    manifest = getattr(record, "manifest", None)
+    config = manifest.config if manifest else {}
+    rows = [(name, value) for name, value in getattr(manifest or record, "versions", {}).items()]
     for name in _PLACE:
-        value = manifest.get(name, config.get(name))
+        value = getattr(manifest, name, None) or config.get(name)
         if value is not None:
-            facts.append((name.replace("_", " "), str(value)))
-    blocks: list[Block] = [Facts(facts)] if facts else [Words("The record does not say.", "note")]
-    typed = typed_command(command if command is not None else manifest.get("command"))
+            rows.append((name.replace("_", " "), str(value)))
+    blocks: list[Block] = [facts("", rows) if rows else Sentence("The record does not say.", NOTE)]
+    typed = typed_command(manifest.command) if manifest else None
     if typed:
         blocks.append(Commands([Command("As it was typed", typed)]))
     if config:
-        blocks.append(Hidden("All settings", [Facts(_facts(config))]))
+        blocks.append(settings_list("All settings", config))
     return Section("Environment", "environment", blocks)
 
 
-def _facts(settings: Mapping[str, Any]) -> list[tuple[str, str | Link]]:
-    return [(str(name), _plain(value)) for name, value in settings.items()]
+def commands_section(record: ComparisonRecord, folder: Path | None) -> Section:
+    """Returns what makes the comparison again, and each of its numbers alone.
 
-
-def _plain(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or NOTHING
-    return NOTHING if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def commands_section(record: Mapping[str, Any], folder: Path | None) -> Section:
-    """Returns what makes the comparison again, and each of its numbers alone."""
+    Args:
+        record: The comparison.
+        folder: Its run folder; None where it is not known.
+    """
     whole = comparison_command(record, folder)
     if whole is None:
-        text = (
-            "The settings in this record are none that this version of ropectl knows; it cannot say how to repeat them."
-        )
-        return Section("Commands", "commands", [Words(text, "note")])
+        text = "This version of ropectl does not know the settings in this record; it cannot say how to repeat them."
+        return Section("Commands", "commands", [Sentence(text, NOTE)])
     blocks: list[Block] = [Commands([whole])]
-    for row, name in zip(record["rows"], row_names(record["rows"]), strict=True):
+    for row, name in zip(record.rows, row_names(record.rows), strict=True):
         commands = row_commands(record, row)
         if commands:
             blocks.append(Hidden(f"{name}, each number alone", [Commands(commands)]))
-    blocks.append(
-        Words(
-            "Each gives the very number of the table: neither the order of methods nor what else is measured changes one. "
-            "The same versions on the same kind of device are needed for equal digits.",
-            "note",
-        )
+    text = (
+        "Each gives the very number of the table: neither the order of methods nor what else is measured changes one. "
+        "The same versions on the same kind of device are needed for equal digits."
     )
-    return Section("Commands", "commands", blocks)
+    return Section("Commands", "commands", [*blocks, Sentence(text, NOTE)])
 
 
-def measurement_commands(kind: str, record: Mapping[str, Any]) -> Section:
+def measurement_commands(record: PerplexityRecord | PasskeyRecord | TasksRecord) -> Section:
     """Returns what measures a single record again."""
-    command = measurement_command(kind, record)
-    typed = typed_command(record["manifest"].get("command"))
+    command, typed = measurement_command(record), typed_command(record.manifest.command)
     if command is None and typed is None:
-        return Section("Commands", "commands", [Words("The record does not say how it was made.", "note")])
+        return Section("Commands", "commands", [Sentence("The record does not say how it was made.", NOTE)])
     return Section("Commands", "commands", [Commands([command or Command("As it was typed", typed or "")])])
 
 
-def errors_section(record: Mapping[str, Any], folder: Path | None) -> Section | None:
-    """Returns what failed, in the words of the failure; None if nothing did."""
-    rows = record["rows"]
-    failed = [
-        f"{name}: {message}" for name, row in zip(row_names(rows), rows, strict=True) for message in row["errors"]
-    ]
+def errors_section(record: ComparisonRecord, folder: Path | None) -> Section | None:
+    """Returns what failed, in the words of the failure; None if nothing did.
+
+    Args:
+        record: The comparison.
+        folder: Its run folder; None where it is not known.
+    """
+    failed = failures(record)
     if not failed:
         return None
-    blocks: list[Block] = [Points(failed)]
+    blocks: list[Block] = [Points([sentence.text for sentence in failed])]
     whole = comparison_command(record, folder)
     if whole is not None:
         retry = Command("To measure them again", f"{whole.line} --retry-failed", whole.is_risky)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ropectl.errors import ConfigError
+from ropectl.records import FinetuneRecord, UnfinishedTraining
 from ropectl.report.page.figures import curve_drawings, joint_drawings, record_drawings
-from ropectl.report.page.render import is_page, render
-from ropectl.report.page.runs import make_page
+from ropectl.report.page.sections import make_page
 from ropectl.report.runs_read import RUN_SUFFIX, Run, read_runs
+from ropectl.report.writers.html import html_text, is_page
 from ropectl.runs import check_writable, written_aside
 
 PAGE = "report.html"
@@ -57,7 +58,7 @@ def write_report(
     _check(path, runs, overwrite)
     if figures is not None:
         _check_folder(figures)
-    content = render(make_page(runs)).encode("utf-8")
+    content = html_text(make_page(runs)).encode("utf-8")
     with written_aside(path, hint=_HINT) as file:
         file.write(content)
     return Written(path, len(content), runs, _write_figures(runs, figures) if figures is not None else [])
@@ -67,7 +68,7 @@ def _default(runs: Sequence[Run]) -> Path:
     first = runs[0].place
     if not first.is_dir() or len(runs) > 1:
         return first.absolute().parent / PAGE if first.is_dir() else first.parent / PAGE
-    if runs[0].kind == "finetune" and not first.absolute().name.endswith(RUN_SUFFIX):
+    if isinstance(runs[0].record, FinetuneRecord) and not first.absolute().name.endswith(RUN_SUFFIX):
         whole = first.absolute()  # nothing of ours goes into a checkpoint, which others load
         beside = whole.with_name(f"{whole.name}{RUN_SUFFIX}")
         return (beside if beside.is_dir() else whole.parent) / PAGE
@@ -117,12 +118,12 @@ def _write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     written: list[Path] = []
     several = len(runs) > 1
     if several:
-        records = {run.name: run.typed for run in runs if run.kind != "run"}
+        records = {run.name: run.record for run in runs if not isinstance(run.record, UnfinishedTraining)}
         written += write_figures(joint_drawings(records), folder)
     for number, run in enumerate(runs, 1):
         own = folder / f"run-{number}" if several else folder
-        if run.kind != "run":
-            written += write_figures(record_drawings(run.typed), own)
+        if not isinstance(run.record, UnfinishedTraining):
+            written += write_figures(record_drawings(run.record), own)
         for name, drawings in curve_drawings(run).items():
             written += write_figures(drawings, own / f"training-{name}" if name else own)
     return written

@@ -12,9 +12,9 @@ from transformers import AutoTokenizer
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.compare.run import compare_methods
 from ropectl.evaluate.config import CompareConfig
-from ropectl.report.page.render import render
-from ropectl.report.page.runs import make_page
+from ropectl.report.page.sections import make_page
 from ropectl.report.runs_read import read_runs
+from ropectl.report.writers.html import html_text
 from tests.conftest import make_model
 
 
@@ -49,7 +49,7 @@ def page_of() -> Callable[..., str]:
     """Returns the page of some places."""
 
     def made(*places: Path) -> str:
-        return render(make_page(read_runs(list(places))))
+        return html_text(make_page(read_runs(list(places))))
 
     return made
 
@@ -57,7 +57,7 @@ def page_of() -> Callable[..., str]:
 @pytest.fixture
 def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out what takes longest where a test is about the rest."""
-    monkeypatch.setattr("ropectl.report.page.runs.record_drawings", lambda _: [])
+    monkeypatch.setattr("ropectl.report.page.sections.record_drawings", lambda _: [])
 
 
 @pytest.fixture

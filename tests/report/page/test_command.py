@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ropectl.report.page.render import is_page
+from ropectl.report.writers.html import is_page
 
 Run = Callable[..., tuple[int, str, str]]
 

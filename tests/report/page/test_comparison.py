@@ -16,12 +16,10 @@ import pytest
 
 from ropectl.compare.run import compare_methods
 from ropectl.evaluate.config import CompareConfig
-from ropectl.report.methods import GUIDE_TITLES, guide_texts
 from ropectl.report.page.commands import comparison_command, row_commands
-from ropectl.report.page.numbers import signed_percent
 from ropectl.report.runs_read import read_runs
-from ropectl.report.tables import perplexity_text, row_names
-from ropectl.rope.catalog import describe_method
+from ropectl.report.tables.words import change_text, perplexity_text, row_names
+from ropectl.report.views.methods import GUIDE_TITLES, guide_texts
 from ropectl.rope.registry import find_method
 from tests.report.page.reader import problems, read
 
@@ -49,17 +47,17 @@ def test_the_same_records_give_the_same_bytes(comparison: Path, page_of: PageOf)
 
 def test_every_number_is_there(comparison: Path, record: Any, page_of: PageOf) -> None:
     text = read(page_of(comparison)).body_text
-    for row, name in zip(record["rows"], row_names(record["rows"]), strict=True):
+    for row, name in zip(record["rows"], row_names(read_runs([comparison])[0].record.rows), strict=True):
         assert name in text
         for point in (*row["perplexity"], *row["tail"]):
             assert perplexity_text(point["perplexity"]) in text
             assert f"{perplexity_text(point['ci_low'])} to {perplexity_text(point['ci_high'])}" in text
-            assert f"{point['nll_sum'] / point['num_tokens']:.4f}" in text and f"{point['num_tokens']:,}" in text
+            assert f"{point['nll_sum'] / point['num_tokens']:.4f}" in text and str(point["num_tokens"]) in text
         for entry in row["passkey"]:
             assert f"{entry['correct']}/{entry['trials']}" in text and f"{entry['answer_logprob']:.3f}" in text
-            assert f"{100 * entry['ci_low']:.0f}\u2013{100 * entry['ci_high']:.0f}" in text
+            assert f"{100 * entry['ci_low']:.0f}\u2013{100 * entry['ci_high']:.0f}%" in text
         if row["short_delta"]:
-            assert signed_percent(row["short_delta"]) in text
+            assert change_text(row["short_delta"]) in text
         assert str(row["reach"]["computes"] or "unlimited") in text.replace(",", "")
     for reason in record["pick"]["reasons"]:
         assert reason in text
@@ -76,7 +74,7 @@ def test_methods_are_explained(comparison: Path, page_of: PageOf) -> None:
     assert "A = 0.1 ln s + 1" in page.body_text
     folded = [re.sub(r"\s+", " ", tag.text).strip() for tag in page.all("details")]
     for name in ("none", "yarn", "dynamic-ntk"):
-        texts = guide_texts(describe_method(find_method(name)))
+        texts = guide_texts(find_method(name))
         assert len(texts) == len(GUIDE_TITLES)
         (own,) = [text for text in folded if texts["Slow pairs"] in text and texts["Measured"] in text]
         assert own.startswith("What it does to each pair") and "``" not in own
@@ -109,8 +107,9 @@ def test_records_can_be_taken_out(comparison: Path, record: Any, page_of: PageOf
 
 def test_the_commands_give_the_numbers(comparison: Path, record: Any, page_of: PageOf, ropectl: Run) -> None:
     text = read(page_of(comparison)).body_text
-    for row in record["rows"]:
-        commands = row_commands(record, row)
+    typed = read_runs([comparison])[0].record
+    for row, measured in zip(record["rows"], typed.rows, strict=True):
+        commands = row_commands(typed, measured)
         assert [command.line.split()[1] for command in commands] == [
             "eval-perplexity",
             "eval-perplexity",
@@ -126,7 +125,7 @@ def test_the_commands_give_the_numbers(comparison: Path, record: Any, page_of: P
 
 
 def test_the_whole_command_measures_nothing_new(comparison: Path, record: Any, ropectl: Run) -> None:
-    command = comparison_command(record, comparison)
+    command = comparison_command(read_runs([comparison])[0].record, comparison)
     assert command is not None
     before = {path: path.read_bytes() for path in (comparison / "cells").iterdir()}
     code, out, err = ropectl(*shlex.split(command.line)[1:], "--format", "json")
@@ -153,8 +152,9 @@ def test_another_scaling_is_put_aside_by_its_command(
     )
     record = compare_methods(asked, tmp_path / "run").record
     assert [row["method"] for row in record["rows"]] == ["none", "pi:factor=2", "yarn:factor=4"]
-    for row in record["rows"]:
-        line = row_commands(record, row)[0].line
+    typed = read_runs([tmp_path / "run"])[0].record
+    for row, measured in zip(record["rows"], typed.rows, strict=True):
+        line = row_commands(typed, measured)[0].line
         code, out, err = ropectl(*shlex.split(line)[1:], "--format", "json")
         assert code == 0, err
         assert json.loads(out)["points"] == row["perplexity"], line

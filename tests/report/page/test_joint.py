@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from ropectl.report.page.blocks import Row, Table, Words
-from ropectl.report.page.joint import joint_table
-from ropectl.report.page.text import sentences
+from ropectl.report.document import Row, Sentence, Table
+from ropectl.report.page.sentences import sentences
+from ropectl.report.page.side_by_side import joint_tables
 from ropectl.report.runs_read import read_runs
 from tests.report import records
-from tests.report.page.test_best import GEOMETRY
 
 LONG_AGO = [{"step": 1, "loss": 3.5}, {"step": 2, "loss": 2.25}, {"step": 2, "validation": {}}]
 
@@ -24,7 +23,7 @@ def scored(sha: str, documents: int, methods: tuple[str, ...] = ("none", "pi:fac
     for row in record["rows"]:
         for entry in row["perplexity"]:
             entry["num_documents"] = documents
-    own = {"geometry": GEOMETRY, "text": "builtin:stdlib", "manifest": {"tokens_sha256": sha}, "pick": None}
+    own = {"manifest": {"tokens_sha256": sha}, "pick": None}
     return record | own
 
 
@@ -37,13 +36,13 @@ def joined(tmp_path: Path) -> Any:
         for name, record in zip("abcdef", given, strict=False):
             places.append(tmp_path / f"{name}.json")
             places[-1].write_text(json.dumps(record))
-        return joint_table(read_runs(places))
+        return joint_tables(read_runs(places))
 
     return made
 
 
-def tables(blocks: list[Any], caption: str) -> Iterator[Row]:
-    return iter(next(block for block in blocks if isinstance(block, Table) and block.caption == caption).rows)
+def tables(blocks: list[Any], title: str) -> Iterator[Row]:
+    return iter(next(block for block in blocks if isinstance(block, Table) and block.title == title).rows)
 
 
 def bold(blocks: list[Any]) -> list[tuple[str, int]]:
@@ -51,7 +50,7 @@ def bold(blocks: list[Any]) -> list[tuple[str, int]]:
         (row.name, number)
         for row in tables(blocks, "Perplexity")
         for number, cell in enumerate(row.cells)
-        if cell.mark == "best"
+        if cell.is_best
     ]
 
 
@@ -60,23 +59,23 @@ def test_the_best_is_that_of_the_same_documents(joined: Any) -> None:
     second["rows"][0]["perplexity"][0]["perplexity"] = 5.0
     blocks = joined(first, second)
     assert bold(blocks) == [("b.json: pi", 0)], "two of three share the best at 1024"
-    assert not any(isinstance(block, Words) and "No best" in block.text for block in blocks)
+    assert not any(isinstance(block, Sentence) and "No best" in block.text for block in blocks)
 
 
 @pytest.mark.parametrize(("sha", "documents"), [("bb", 12), ("aa", 8)])
 def test_other_documents_are_not_ranked(joined: Any, sha: str, documents: int) -> None:
     blocks = joined(scored("aa", 12), scored(sha, documents))
     assert bold(blocks) == []
-    (words,) = [block.text for block in blocks if isinstance(block, Words) and block.tone == "warning"]
+    (words,) = [block.text for block in blocks if isinstance(block, Sentence) and block.tone == "warning"]
     assert "256, 1,024" in words and f"a.json: 12 documents; b.json: {documents} documents" in words
 
 
 def test_past_the_capacity_is_marked(joined: Any) -> None:
     blocks = joined(scored("aa", 12), scored("aa", 12))
-    for caption in ("Perplexity", "Passkeys found"):
-        marks = {row.name: [cell.text.endswith("*") for cell in row.cells] for row in tables(blocks, caption)}
+    for title in ("Perplexity", "Passkeys found"):
+        marks = {row.name: [cell.mark == "*" for cell in row.cells] for row in tables(blocks, title)}
         assert marks["a.json: none"] == [False, True] and marks["b.json: pi"] == [False, False]
-    assert any(isinstance(block, Words) and block.text.startswith("* past") for block in blocks)
+    assert any(isinstance(block, Sentence) and block.text.startswith("* past") for block in blocks)
 
 
 def test_trainings_say_how_far_they_are(tmp_path: Path) -> None:
@@ -89,7 +88,7 @@ def test_trainings_say_how_far_they_are(tmp_path: Path) -> None:
     record = records.finetuning() | {"schema_version": 1}
     record["training"]["settings"] = {"steps": 450}
     (finished / "ropectl.json").write_text(json.dumps(record))
-    rows = list(tables(joint_table(read_runs([unfinished, finished])), "What each run comes to"))
+    rows = list(tables(joint_tables(read_runs([unfinished, finished])), "What each run comes to"))
     assert [[cell.text for cell in row.cells] for row in rows] == [
         ["builtin:tiny", "yarn:factor=4", "Unfinished: 2 of 1,300 steps; last loss 2.2500 nats a token."],
         ["an/organisation", records.LONG, "400 of 450 steps; loss of the last ten 2.8750 nats a token."],

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ropectl.report.page.text import sentences
-from ropectl.report.tables import perplexity_text
+from ropectl.report.page.sentences import sentences
+from ropectl.report.tables.words import perplexity_text
 from tests.report.page.reader import problems, read
 
 pytestmark = pytest.mark.process

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import ropectl.report.page
+import ropectl.report.writers
 
-CSS = (Path(ropectl.report.page.__file__).parent / "assets" / "page.css").read_text()
+CSS = (Path(ropectl.report.writers.__file__).parent / "assets" / "page.css").read_text()
 
 #: Text colour and what it stands on.
 PAIRS = [

@@ -1,0 +1,221 @@
+"""The contents of a report before anything is known about how it is written: tables, legends and sentences.
+
+The views make it from records; the terminal, Markdown, LaTeX and the HTML page are four ways to write the same parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from ropectl.printable import printable
+
+#: The meaning of a cell or a sentence, for writers that have colours.
+GOOD, BAD = "good", "bad"
+
+#: The importance of a sentence on the page: for the whole verdict, for the most important lines, for small print.
+HEADLINE, LEAD, NOTE, WARNING = "headline", "lead", "note", "warning"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entry of a table.
+
+    Attributes:
+        text: The text that is read.
+        mark: Footnote mark behind the text.
+        is_best: Whether it is the best of its column.
+        tone: ``good``, ``bad`` or nothing; never the only carrier of what is meant.
+        shade: Position on the colour scale of a heat map, in [0, 1]; None for no shade.
+        bar: Length of a bar behind the text as a share of the whole, in [0, 1]; None for no bar.
+        value: The number behind the text, by which readers of the page may sort; None for none.
+        small: Said below the text where there is room for it, which is on the page.
+        small_tone: Tone of the small text.
+        url: Address that the text leads to on the page; one of the package's own, never one that a record names.
+    """
+
+    text: str
+    mark: str = ""
+    is_best: bool = False
+    tone: str = ""
+    shade: float | None = None
+    bar: float | None = None
+    value: float | None = None
+    small: str = ""
+    small_tone: str = ""
+    url: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", printable(self.text))
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table beside that of the names.
+
+    Attributes:
+        head: Its heading.
+        is_text: Whether it holds words, which are written from the left and may be broken, instead of numbers.
+        is_drawing: Whether it holds block characters, which not every format has.
+        is_detail: Whether only the page has room for it.
+        word: Characters of the longest word in it that is not to be broken; 0 for none.
+        group: Heading over this and neighbouring columns, on the page.
+    """
+
+    head: str
+    is_text: bool = False
+    is_drawing: bool = False
+    is_detail: bool = False
+    word: int = 0
+    group: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head", printable(self.head))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table.
+
+    Attributes:
+        name: What the row is about.
+        cells: One for each column.
+        is_total: Whether a rule sets it apart from those above.
+        href: Id of the section of the page that says more about it.
+        is_pick: Whether it is what a comparison prefers.
+        note: Said below the name on the page.
+    """
+
+    name: str
+    cells: Sequence[Cell]
+    is_total: bool = False
+    href: str = ""
+    is_pick: bool = False
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", printable(self.name))
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table.
+
+    Attributes:
+        title: What the numbers are.
+        first: Heading of the names.
+        columns: The other columns.
+        rows: The rows.
+        is_sortable: Whether readers of the page may sort the rows.
+    """
+
+    title: str
+    first: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    is_sortable: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", printable(self.title))
+
+    @property
+    def has_heads(self) -> bool:
+        """Whether there is a heading; without one, a table lists facts."""
+        return bool(self.first) or any(column.head for column in self.columns)
+
+    def groups(self) -> list[tuple[str, int]]:
+        """Returns the headings over several columns, each with the number of its columns; empty if there are none."""
+        found = [(group, len(list(columns))) for group, columns in groupby(column.group for column in self.columns)]
+        return found if any(group for group, _ in found) else []
+
+    def without(self, leaves_out: Callable[[Column], bool]) -> Table:
+        """Returns the table without some of its columns."""
+        kept = [index for index, column in enumerate(self.columns) if not leaves_out(column)]
+        rows = [replace(row, cells=[row.cells[index] for index in kept]) for row in self.rows]
+        return replace(self, columns=[self.columns[index] for index in kept], rows=rows)
+
+
+@dataclass(frozen=True)
+class SmallTables:
+    """Small tables of equal form that are read side by side; each one's title is its name.
+
+    Attributes:
+        title: What the numbers are.
+        tables: The tables.
+    """
+
+    title: str
+    tables: Sequence[Table]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A line of text.
+
+    Attributes:
+        text: The text.
+        tone: As in a cell, or the importance of the sentence on the page.
+        explains_drawing: Whether it explains a drawing, which not every format has.
+        is_heading: Whether it says what follows.
+    """
+
+    text: str
+    tone: str = ""
+    explains_drawing: bool = False
+    is_heading: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", printable(self.text))
+
+
+@dataclass(frozen=True)
+class BestNote:
+    """Says what it means to be marked as best; each format has a mark of its own."""
+
+    text: str
+
+
+Part = Table | SmallTables | Sentence | BestNote
+
+
+@dataclass(frozen=True)
+class View:
+    """How a kind of record is shown.
+
+    Attributes:
+        parts: Makes its tables and sentences.
+        has_values: Whether there are measured values in it, to be written one a row.
+        is_headed: Whether model and method stand above.
+    """
+
+    parts: Callable[[Any], Sequence[Part]]
+    has_values: bool = False
+    is_headed: bool = True
+
+    def all_parts(self, record: Any) -> list[Part]:
+        """Returns the parts, with the heading if there is one, for everything but the page."""
+        from ropectl.rope.method import short_spec  # brings pydantic, which the help of a command does without
+
+        heading = [Sentence(f"{record.model}, {short_spec(record.method or 'as it is')}")] if self.is_headed else []
+        return [*heading, *map(_without_details, self.parts(record))]
+
+
+def _without_details(part: Part) -> Part:
+    return part.without(lambda column: column.is_detail) if isinstance(part, Table) else part
+
+
+def cells(texts: Iterable[str]) -> list[Cell]:
+    """Returns plain entries."""
+    return [Cell(text) for text in texts]
+
+
+def columns(heads: Iterable[str]) -> list[Column]:
+    """Returns columns of numbers."""
+    return [Column(head) for head in heads]
+
+
+def facts(title: str, rows: Iterable[tuple[str, str]]) -> Table:
+    """Returns a table without headings: a line each for a name and what there is to say about it."""
+    return Table(title, "", [Column("", is_text=True)], [Row(name, [Cell(value)]) for name, value in rows])

@@ -1,0 +1,142 @@
+"""Sections for the records of single measurements, around the tables that the terminal shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ropectl.records import HarnessRecord, InspectionRecord, PasskeyRecord, PerplexityRecord, TasksRecord
+from ropectl.report.blocks import Block, Hidden, Points, Section
+from ropectl.report.document import LEAD, NOTE, WARNING, Sentence, Table, facts
+from ropectl.report.page.method_sections import method_blocks
+from ropectl.report.page.reach_bars import LONGEST, MADE_FOR, reach_bars
+from ropectl.report.page.sentences import sentences
+from ropectl.report.tables.runtimes import runtime_parts
+from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, perplexity_text, setting_text
+from ropectl.report.views.eval_passkey import passkey_tables, remarks
+from ropectl.report.views.eval_perplexity import perplexity_tables, points_table
+from ropectl.report.views.eval_tasks import tasks_parts
+from ropectl.report.views.harness_results import harness_parts
+from ropectl.report.views.inspect import MAX_ROWS, inspection_facts, pairs_table
+from ropectl.rope.method import short_spec
+
+
+def method_section(method: str) -> Section:
+    """Returns what the method of a record is."""
+    return Section(f"Method: {short_spec(method)}", "method", method_blocks(method))
+
+
+def perplexity_sections(record: PerplexityRecord) -> list[Section]:
+    """Returns verdict, numbers and protocol of ``eval-perplexity``."""
+    points, trained = record.points, record.geometry.original_max_position_embeddings
+    verdict: list[Block] = [Sentence(sentences([sentence]), LEAD) for sentence in record.verdict]
+    if record.reach.models is not None:
+        longest = max(trained, *(point.context_length for point in points))
+        verdict.append(reach_bars({"models": record.reach.models}, longest, trained, aim=LONGEST))
+    main, *others = perplexity_tables(record)
+    tables: list[Block] = [replace(main, title=f"{main.title}, {short_spec(record.method)}")]
+    if record.unscaled:
+        tables.append(points_table("The unscaled model on the same targets", record.unscaled))
+    legend = [replace(part, tone=NOTE) for part in beyond_legend(point.beyond_capacity for point in points)]
+    return [
+        Section("Verdict", "verdict", verdict or [_lowest(record)]),
+        Section("Numbers", "numbers", [*tables, *legend, *others]),
+        _protocol(record),
+    ]
+
+
+def _lowest(record: PerplexityRecord) -> Sentence:
+    """What there is to say where the protocol makes no verdict."""
+    trained = record.geometry.original_max_position_embeddings
+    known = {point.perplexity: point.context_length for point in record.points if point.perplexity is not None}
+    if not known:
+        return Sentence("Nothing could be scored.", LEAD)
+    text = (
+        f"Lowest perplexity {perplexity_text(min(known))}, at {known[min(known)]:,} tokens; trained length {trained:,}."
+    )
+    return Sentence(text, LEAD)
+
+
+def _protocol(record: PerplexityRecord) -> Section:
+    documents, bos = record.manifest.documents, record.bos
+    rows = (
+        ("Protocol", record.protocol),
+        ("Preset", setting_text(record.preset)),
+        ("Stride [tokens]", setting_text(record.stride)),
+        ("Text", record.text),
+        ("Documents", str(len(documents))),
+        ("Windows begin with", bos.token or "no beginning-of-sequence token"),
+        ("BOS policy", bos.policy or NOT_AVAILABLE),
+    )
+    return Section("Protocol", "protocol", [facts("", rows), *document_list(documents)])
+
+
+def document_list(documents: list[str]) -> list[Block]:
+    """Returns the names of documents, folded; nothing where there are none."""
+    return [Hidden(f"The {len(documents)} documents", [Points(documents)])] if documents else []
+
+
+def passkey_sections(record: PasskeyRecord) -> list[Section]:
+    """Returns verdict, numbers and protocol of ``eval-passkey``."""
+    trained, config = record.geometry.original_max_position_embeddings, record.manifest.config
+    longest = max(trained, *(entry.length for entry in record.lengths))
+    verdict: list[Block] = [
+        Sentence(sentences([record.verdict]), LEAD),
+        reach_bars({"uses": record.reach.uses}, longest, trained, aim=LONGEST),
+    ]
+    rows = (
+        ("Grid", record.grid),
+        ("Prompts a length and depth", setting_text(config.get("trials"))),
+        ("Seed", setting_text(config.get("seed"))),
+        ("Other labelled keys", setting_text(config.get("distractors"))),
+        ("Prompt format", record.prompt_format),
+        ("Prompts, SHA-256", hash_text(record.manifest.prompts_sha256)),
+    )
+    return [
+        Section("Verdict", "verdict", verdict),
+        Section("Numbers", "numbers", [*reversed(passkey_tables(record.lengths, record.grid)), *remarks(record)]),
+        Section("Protocol", "protocol", [facts("", rows)]),
+    ]
+
+
+def hash_text(sha256: str | None) -> str:
+    """Returns the beginning of a hash, which is enough to compare two of them by eye."""
+    return NOT_AVAILABLE if sha256 is None else f"{sha256[:16]}\u2026"
+
+
+def tasks_sections(record: TasksRecord) -> list[Section]:
+    """Returns verdict and numbers of ``eval-tasks``."""
+    trained, reach = record.geometry.original_max_position_embeddings, record.reach
+    longest = max([trained, *(entry.length for entry in record.average)])
+    uses = "not judged" if reach.uses is None else f"{reach.uses:,} tokens" if reach.uses else "no evaluated length"
+    wanted = NOT_AVAILABLE if reach.used_score is None else f"{reach.used_score:.0%}"
+    text = f"Uses {uses}: at least {wanted} on average at every length from the trained one up to it."
+    verdict: list[Block] = [Sentence(text, LEAD), reach_bars({"uses": reach.uses}, longest, trained, aim=LONGEST)]
+    notes = (
+        "exact: every answer token is the most likely one. contained: share of the references in the generated text."
+    )
+    return [
+        Section("Verdict", "verdict", verdict),
+        Section("Numbers", "numbers", [*tasks_parts(record), Sentence(notes, NOTE)]),
+    ]
+
+
+def inspection_sections(record: InspectionRecord) -> list[Section]:
+    """Returns what a method computes on a geometry."""
+    trained = record.geometry.original_max_position_embeddings
+    bars = reach_bars({"computes": record.reach}, max(record.target_length, trained), trained, aim=MADE_FOR)
+    pairs, count = replace(pairs_table(record), title="Rotary pairs"), len(record.inv_freq)
+    numbers: list[Block] = [
+        Points(inspection_facts(record)),
+        pairs if count <= MAX_ROWS else Hidden(f"All {count} rotary pairs", [pairs]),
+    ]
+    for part in runtime_parts(record.runtimes) if record.runtimes else ():
+        numbers.append(replace(part, title="In other programs") if isinstance(part, Table) else part)
+    return [
+        Section("Reach", "verdict", [bars, *(Sentence(warning, WARNING) for warning in record.warnings)]),
+        Section("Numbers", "numbers", numbers),
+    ]
+
+
+def harness_sections(record: HarnessRecord) -> list[Section]:
+    """Returns the results of lm-evaluation-harness."""
+    return [Section("Numbers", "numbers", harness_parts(record))]

@@ -1,0 +1,141 @@
+"""A section for each row of a comparison: what the method does, what it was given, and its own numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ropectl.errors import ConfigError
+from ropectl.records import ComparisonRecord, MethodRow, to_json
+from ropectl.report.blocks import Block, Commands, Figures, Hidden, Section
+from ropectl.report.document import GOOD, NOTE, Cell, Column, Row, Sentence, Table, facts
+from ropectl.report.page.commands import row_commands
+from ropectl.report.page.reach_bars import reach_bars
+from ropectl.report.tables.words import NONE_MARK, NOT_AVAILABLE, count_text, row_names
+from ropectl.report.views.compare_methods import picked_row
+from ropectl.report.views.eval_passkey import passkey_tables
+from ropectl.report.views.eval_perplexity import gain_tables, points_table
+from ropectl.report.views.methods import guide_texts, method_facts, summary_of
+from ropectl.rope.catalog import parameters_of
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.registry import find_method, parse_method
+from ropectl.specs import format_value
+
+_ARXIV = "https://arxiv.org/abs/"
+
+#: Of longer lists of numbers, the count and the range are shown.
+_MAX_LISTED = 8
+
+
+def methods_section(record: ComparisonRecord, curves: Mapping[str, Figures]) -> Section:
+    """Returns one section for each row.
+
+    Args:
+        record: The comparison.
+        curves: Figures of trainings, by training id.
+    """
+    trained = record.geometry.original_max_position_embeddings
+    seen: set[str] = set()
+    sections = []
+    for index, (row, name) in enumerate(zip(record.rows, row_names(record.rows), strict=True)):
+        blocks = [] if row.method in seen else method_blocks(row.method)
+        seen.add(row.method)
+        blocks.append(reach_bars(to_json(row.reach), record.target_length, trained, is_short=True))
+        blocks += [*_training(row, curves), *_numbers(row, trained)]
+        commands = row_commands(record, row)
+        if commands:
+            blocks.append(Hidden("Commands that give these numbers", [Commands(commands)]))
+        badge = "pick" if index == picked_row(record) else ""
+        sections.append(Section(name, f"method-{index}", blocks, badge))
+    return Section("Methods, one by one", "methods", sections)
+
+
+def method_blocks(spec: str) -> list[Block]:
+    """Returns what a method is, its formula, and its parameters as they were given."""
+    try:
+        kind = find_method(spec.partition(":")[0])
+    except ConfigError:
+        return [
+            Sentence(f"{spec}: this version of ropectl knows no such method, so that it cannot be described.", NOTE)
+        ]
+    blocks: list[Block] = [*map(Sentence, summary_of(kind)), _with_link(facts("", method_facts(kind)), kind)]
+    if guide := guide_texts(kind):
+        blocks.append(
+            Hidden("What it does to each pair, when it is worth using, what it costs", [facts("", guide.items())])
+        )
+    if kind.model_fields:
+        blocks.append(_parameter_table(spec, kind))
+    return blocks
+
+
+def _with_link(table: Table, kind: type[ScalingMethod]) -> Table:
+    """The facts of a method, its reference with the address where that can be read."""
+    url = f"{_ARXIV}{kind.reference.arxiv}" if kind.reference.arxiv else kind.reference.url
+    if not url.startswith("https://"):
+        return table
+    rows = [
+        replace(row, cells=[replace(row.cells[0], url=url)]) if row.name == "Reference" else row for row in table.rows
+    ]
+    return replace(table, rows=rows)
+
+
+def _parameter_table(spec: str, kind: type[ScalingMethod]) -> Table:
+    try:
+        given: Mapping[str, Any] = parse_method(spec).model_dump()
+    except ConfigError:
+        given = {}
+    rows = []
+    for parameter in parameters_of(kind):
+        used = given.get(parameter.name, parameter.default)
+        is_changed = parameter.name in given and used != parameter.default and not parameter.required
+        cells = [
+            Cell(_value(used), tone=GOOD if is_changed else ""),
+            Cell("required" if parameter.required else _value(parameter.default)),
+            Cell(parameter.unit or NONE_MARK),
+            Cell(parameter.help or ""),
+        ]
+        rows.append(Row(parameter.name, cells))
+    heads = [*map(Column, ("as used", "default", "unit")), Column("meaning", is_text=True)]
+    return Table(f"Parameters of {spec.partition(':')[0]}", "parameter", heads, rows)
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return NONE_MARK
+    if isinstance(value, tuple | list) and len(value) > _MAX_LISTED:
+        return f"{len(value)} values, {min(value):g} to {max(value):g}"
+    return format_value(value)
+
+
+def _training(row: MethodRow, curves: Mapping[str, Figures]) -> list[Block]:
+    """What a row's training took, and how it went."""
+    training = row.training
+    if training is None:
+        return []
+    seconds, loss = training.seconds, training.last_loss
+    rows = (
+        ("Training", training.id),
+        ("Optimizer steps", count_text(training.steps)),
+        ("Tokens predicted", count_text(training.tokens)),
+        ("Time in steps", NOT_AVAILABLE if seconds is None else f"{seconds:,.0f} s"),
+        ("Loss of the last ten steps", NOT_AVAILABLE if loss is None else f"{loss:.4f} nats"),
+        ("Checkpoint", training.checkpoint or NOT_AVAILABLE),
+    )
+    found = curves.get(training.id)
+    return [Sentence("Measured after a training of its own:"), facts("", rows), *([found] if found else [])]
+
+
+def _numbers(row: MethodRow, trained: int) -> list[Block]:
+    """Every number of a row with its interval and what it was measured on."""
+    blocks: list[Block] = []
+    if row.perplexity:
+        blocks.append(points_table("Perplexity, first N tokens of each document", row.perplexity))
+    if row.tail:
+        blocks.append(points_table("Perplexity of the same last tokens, given N", row.tail))
+        blocks.extend(gain_tables(row.tail, trained))
+    if row.passkey:
+        by_depth, by_length = passkey_tables(row.passkey)
+        blocks += [by_length, Hidden("Passkeys by depth", [by_depth])]
+    nothing = "Nothing could be measured." if row.errors else "Nothing was measured yet."
+    return blocks or [Sentence(nothing, NOTE)]

@@ -1,0 +1,38 @@
+"""How far a method goes, as lengths against a target."""
+
+from __future__ import annotations
+
+from ropectl.report.blocks import Bar, Bars
+
+#: Why a length is what others are drawn against.
+ASKED, LONGEST, MADE_FOR = "that were asked for", "that were the most measured", "that the method is made for"
+
+MEANINGS = {
+    "computes": "Positions whose slow rotations were all seen in training. A formula, not a measurement.",
+    "models": "Text is predicted no worse than by the unscaled model at its trained length. Measured.",
+    "uses": "Passkeys are retrieved at every length from the trained one up to this. Measured.",
+}
+
+
+def reach_bars(
+    reach: dict[str, int | None], target: int, trained: int, is_short: bool = False, aim: str = ASKED
+) -> Bars:
+    """Returns the three lengths against the target; one that has no limit fills it.
+
+    Args:
+        reach: ``computes``, ``models`` and ``uses`` [tokens]; those that it lacks are left out.
+        target: The context that was asked for [tokens].
+        trained: L [tokens].
+        is_short: Whether what they mean is said elsewhere.
+        aim: Why the target is one.
+    """
+    bars = []
+    for sense, meaning in MEANINGS.items():
+        if sense not in reach:
+            continue
+        length = reach[sense]
+        unlimited = sense == "computes" and length is None
+        text = "unlimited" if unlimited else f"{length:,}" if length else "none" if length == 0 else "not judged"
+        share = 1.0 if unlimited else None if length is None else max(0.0, min(1.0, length / target))
+        bars.append(Bar(sense, text, share, meaning))
+    return Bars(bars, f"{target:,} tokens", min(1.0, trained / target), f"{trained:,}", is_short, aim)

@@ -1,0 +1,176 @@
+"""What several runs come to, in one table for each thing that they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ropectl.records import (
+    ComparisonRecord,
+    FinetuneRecord,
+    InspectionRecord,
+    PasskeyRecord,
+    PerplexityRecord,
+    Reach,
+    UnfinishedTraining,
+)
+from ropectl.report.blocks import Block
+from ropectl.report.document import NOTE, WARNING, Cell, Column, Row, Sentence, Table
+from ropectl.report.page.sentences import sentences
+from ropectl.report.page.trainings import training_summary
+from ropectl.report.runs_read import Run
+from ropectl.report.tables.by_length import Frame, Subject, passkeys, perplexities, reaches
+from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, none_legend, row_names, setting_text
+from ropectl.report.views.compare_methods import picked_row, subjects_of
+from ropectl.rope.method import short_spec
+
+
+def joint_tables(runs: Sequence[Run]) -> list[Block]:
+    """Returns perplexity and retrieval of all runs by length; what only one of them measured is in its own section."""
+    blocks = [_verdicts(runs), *_measurements(runs)]
+    if len(blocks) == 1:
+        blocks.append(Sentence("These runs have no measurement in common; each is shown below."))
+    texts = {run.record.text for run in runs if isinstance(run.record, ComparisonRecord | PerplexityRecord)}
+    if len(texts) > 1:
+        names = ", ".join(sorted(texts))
+        text = f"The runs score different texts ({names}): their perplexities are not comparable."
+        blocks.append(Sentence(text, WARNING))
+    return [*blocks, *_differing(runs)]
+
+
+def _verdicts(runs: Sequence[Run]) -> Table:
+    """What each run comes to."""
+    rows = []
+    for number, run in enumerate(runs, 1):
+        cells = [Cell(_model(run) or NOT_AVAILABLE), Cell(_picked(run)), Cell(_verdict(run))]
+        rows.append(Row(run.name, cells, href=f"run-{number}-run"))
+    heads = [Column(head, is_text=True) for head in ("model", "pick, or method", "verdict")]
+    return Table("What each run comes to", "run", heads, rows)
+
+
+def _model(run: Run) -> str | None:
+    record = run.record
+    return record.settings.get("model") if isinstance(record, UnfinishedTraining) else record.model
+
+
+def _picked(run: Run) -> str:
+    record = run.record
+    if isinstance(record, ComparisonRecord):
+        picked = picked_row(record)
+        return NOT_AVAILABLE if picked is None else row_names(record.rows)[picked]
+    method = record.settings.get("method") if isinstance(record, UnfinishedTraining) else record.method
+    return short_spec(str(method)) if method else NOT_AVAILABLE
+
+
+def _verdict(run: Run) -> str:
+    """What a run comes to, in whole sentences: what it says itself, why it picks what it picks, or how its training went."""
+    record = run.record
+    if isinstance(record, FinetuneRecord | UnfinishedTraining):
+        return training_summary(record, run.metrics)
+    verdict: str | list[str] = getattr(record, "verdict", "")
+    if not verdict and isinstance(record, ComparisonRecord) and record.pick:
+        verdict = "; ".join(record.pick.reasons)
+    return sentences([verdict] if isinstance(verdict, str) else verdict)
+
+
+def _differing(runs: Sequence[Run]) -> list[Table]:
+    """Settings that are not the same in all runs; those that only one kind of run knows are no difference."""
+    manifests = [getattr(run.record, "manifest", None) for run in runs]
+    known: list[dict[str, Any]] = [manifest.config if manifest else {} for manifest in manifests]
+    rows = [
+        Row(name.replace("_", " "), [Cell(setting_text(each[name])) for each in known])
+        for name in known[0]
+        if all(name in each for each in known) and any(each[name] != known[0][name] for each in known)
+    ]
+    heads = [Column(run.name, is_text=True) for run in runs]
+    return [Table("Settings in which the runs differ", "setting", heads, rows)] if rows else []
+
+
+def _measurements(runs: Sequence[Run]) -> list[Block]:
+    found = [(protocol, each) for number, run in enumerate(runs, 1) for protocol, each in _subjects(run, number)]
+    blocks: list[Block] = []
+    protocols = dict.fromkeys(protocol for protocol, each in found if each.perplexity)
+    for protocol in sorted(protocols, key=lambda name: name != "prefix"):
+        title = "Perplexity" if protocol == "prefix" else f"Perplexity, protocol {protocol}"
+        blocks += _perplexity(title, [each for own, each in found if each.perplexity and own == protocol])
+    retrieving = [each for _, each in found if each.passkey]
+    if retrieving:
+        lengths = sorted({entry.length for each in retrieving for entry in each.passkey})
+        blocks.append(passkeys(Frame(retrieving, lengths, "run", None, _ranks_nothing), "Passkeys found"))
+    legend = beyond_legend(
+        (point.beyond_capacity for _, each in found for point in each.perplexity),
+        (entry.beyond_capacity for _, each in found for entry in each.passkey),
+    )
+    blocks += [replace(sentence, tone=NOTE) for sentence in legend]
+    reaching = [each for _, each in found if each.reach]
+    if reaching:
+        blocks.append(reaches(Frame(reaching, (), "run", None, _ranks_nothing), None))
+        legend = none_legend(each.reach for each in reaching if each.reach)
+        blocks += [replace(sentence, tone=NOTE) for sentence in legend]
+    return blocks
+
+
+def _ranks_nothing(length: int) -> None:
+    return None
+
+
+def _subjects(run: Run, number: int) -> Iterator[tuple[str, Subject]]:
+    """The rows that a run adds, each with the protocol of its perplexities."""
+    record, href = run.record, f"run-{number}-run"
+    if isinstance(record, ComparisonRecord):
+        for row, each in zip(record.rows, subjects_of(record), strict=True):
+            own = "" if record.same_tokens else row.model
+            yield (
+                "prefix",
+                Subject(
+                    f"{run.name}: {each.name}", row.perplexity, row.passkey, row.reach, (*_documents(record), own),
+                    href=href, is_pick=each.is_pick,
+                ),
+            )  # fmt: skip
+    elif isinstance(record, PerplexityRecord | PasskeyRecord | InspectionRecord):
+        name = f"{run.name}: {short_spec(record.method)}"
+        if isinstance(record, PerplexityRecord):
+            yield record.protocol, Subject(name, record.points, compares=(*_documents(record), ""), href=href)
+        elif isinstance(record, PasskeyRecord):
+            yield "", Subject(name, passkey=record.lengths, href=href)
+        else:
+            yield "", Subject(name, reach=Reach(record.reach), href=href)
+
+
+def _documents(record: ComparisonRecord | PerplexityRecord) -> tuple[str, ...]:
+    """What is equal where the same documents were read in the same tokens: their hash, or else all that is known of them."""
+    sha256 = getattr(record.manifest, "tokens_sha256", None)
+    return (sha256,) if sha256 else (record.model, record.text)
+
+
+def _perplexity(title: str, subjects: Sequence[Subject]) -> list[Block]:
+    """Perplexities by length; the best of a length is marked where all of it was measured on the same documents."""
+    lengths = sorted({point.context_length for each in subjects for point in each.perplexity})
+
+    def ranks(length: int) -> list[Hashable] | None:
+        scored = {
+            (each.compares, point.num_documents, point.num_tokens)
+            for each in subjects
+            if (point := each.point(length)) is not None and point.perplexity is not None
+        }
+        return [None] * len(subjects) if len(scored) <= 1 else None
+
+    table = perplexities(Frame(subjects, lengths, "run", None, ranks), title)
+    apart = [f"{length:,}" for length in lengths if ranks(length) is None]
+    if not apart:
+        return [table]
+    text = (
+        f"No best is marked at {', '.join(apart)}: the runs scored different documents there, or other tokens of them, so "
+        f"that these perplexities do not compare ({_counts(subjects)})."
+    )
+    return [table, Sentence(text, WARNING)]
+
+
+def _counts(subjects: Sequence[Subject]) -> str:
+    """How many documents each run scored."""
+    counts: dict[str, int] = {}
+    for each in subjects:
+        run = each.name.partition(": ")[0]
+        counts[run] = max([counts.get(run, 0), *(point.num_documents for point in each.perplexity)])
+    return "; ".join(f"{run}: {count:,} document{'' if count == 1 else 's'}" for run, count in counts.items())

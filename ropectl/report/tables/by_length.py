@@ -1,0 +1,209 @@
+"""Tables with a row for each method and a column for each length: of one comparison, and of several runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+from ropectl.records import PasskeyLength, PerplexityPoint, Reach
+from ropectl.report.document import BAD, Cell, Column, Row, Table, columns
+from ropectl.report.tables.best import best_marks
+from ropectl.report.tables.words import (
+    NONE_MARK,
+    NOT_AVAILABLE,
+    beyond_mark,
+    bits_text,
+    change_cell,
+    change_text,
+    change_tone,
+    length_head,
+    perplexity_text,
+)
+
+#: Sorts behind every length that has a limit.
+UNLIMITED = float(2**63)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured in one row: a method on a model.
+
+    Attributes:
+        name: How the row is called.
+        perplexity: Its perplexities.
+        passkey: Its retrieval.
+        reach: How far it goes; None where that is not known.
+        compares: Rows in which this is equal scored the same documents in the same tokens.
+        short_delta: Worst relative change of perplexity up to the trained length; None where it is not judged.
+        seconds: Time of the measurements; None where it is not known.
+        href: Id of its section of the page.
+        is_pick: Whether it is what its comparison prefers.
+        note: What is missing of it.
+    """
+
+    name: str
+    perplexity: Sequence[PerplexityPoint] = ()
+    passkey: Sequence[PasskeyLength] = ()
+    reach: Reach | None = None
+    compares: Hashable = None
+    short_delta: float | None = None
+    seconds: float | None = None
+    href: str = ""
+    is_pick: bool = False
+    note: str = ""
+
+    def point(self, length: int) -> PerplexityPoint | None:
+        """Returns the perplexity in a context [tokens]; None where none was measured."""
+        return next((point for point in self.perplexity if point.context_length == length), None)
+
+    def value(self, length: int) -> float | None:
+        """Returns the perplexity in a context [tokens] as a number."""
+        point = self.point(length)
+        return None if point is None else point.perplexity
+
+    def bits(self, length: int) -> float | None:
+        """Returns the bits per byte in a context [tokens]."""
+        point = self.point(length)
+        return None if point is None else point.bits_per_byte
+
+    def found(self, length: int) -> PasskeyLength | None:
+        """Returns the retrieval at a length [tokens]; None where none was measured."""
+        return next((entry for entry in self.passkey if entry.length == length), None)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What the tables of the same subjects share.
+
+    Attributes:
+        subjects: The rows.
+        lengths: The columns [tokens].
+        first: Heading of the names.
+        trained: L [tokens], which is marked; None where subjects have lengths of their own.
+        ranks: Returns which subjects may be the best among which at a length: a key for each, equal where they compare;
+            None where no perplexity is to be marked there.
+    """
+
+    subjects: Sequence[Subject]
+    lengths: Sequence[int]
+    first: str
+    trained: int | None
+    ranks: Callable[[int], Sequence[Hashable] | None]
+
+    def heads(self) -> list[Column]:
+        """Returns a column for each length."""
+        return columns(length_head(length, self.trained) for length in self.lengths)
+
+    def table(self, title: str, heads: Sequence[Column], by_column: Sequence[Sequence[Cell]]) -> Table:
+        """Returns a table from its columns."""
+        rows = [
+            Row(
+                each.name, [column[index] for column in by_column], href=each.href, is_pick=each.is_pick, note=each.note
+            )
+            for index, each in enumerate(self.subjects)
+        ]
+        return Table(title, self.first, heads, rows, is_sortable=True)
+
+
+def perplexities(frame: Frame, title: str, base: Subject | None = None) -> Table:
+    """Returns perplexity by length, with the change against the unscaled model.
+
+    Args:
+        frame: What is measured.
+        title: Of the table.
+        base: The unscaled model; None where there is none to compare with.
+    """
+    numbers = []
+    for length in frame.lengths:
+        values = [each.value(length) for each in frame.subjects]
+        keys = frame.ranks(length)
+        best = [False] * len(values) if keys is None else best_marks(list(map(perplexity_text, values)), values, keys)
+        numbers.append([_perplexity(each, length, base, frame.trained, mark) for each, mark in _marked(frame, best)])
+    heads = frame.heads()
+    if base is not None:
+        heads.append(Column("worst up to L"))
+        numbers.append([change_cell(each.short_delta) for each in frame.subjects])
+    return frame.table(title, heads, numbers)
+
+
+def _marked(frame: Frame, best: Sequence[bool]) -> zip[tuple[Subject, bool]]:
+    return zip(frame.subjects, best, strict=True)
+
+
+def _perplexity(each: Subject, length: int, base: Subject | None, trained: int | None, is_best: bool) -> Cell:
+    point, value = each.point(length), each.value(length)
+    reference = base.value(length) if base is not None and base.compares == each.compares and base is not each else None
+    change = value / reference - 1 if value is not None and reference else None
+    is_price = each.short_delta is not None and trained is not None and length <= trained
+    return Cell(
+        perplexity_text(value),
+        beyond_mark(point is not None and point.beyond_capacity),
+        is_best,
+        BAD if is_price and change_tone(change) == BAD else "",
+        value=value,
+        small="" if change is None else change_text(change),
+        small_tone=change_tone(change),
+    )
+
+
+def bits_per_byte(frame: Frame, title: str) -> Table:
+    """Returns bits per byte by length, which compare whatever the tokens are."""
+    numbers = []
+    for length in frame.lengths:
+        values = [each.bits(length) for each in frame.subjects]
+        texts = list(map(bits_text, values))
+        best = best_marks(texts, values)
+        entries = zip(texts, values, best, strict=True)
+        numbers.append([Cell(text, is_best=mark, value=value) for text, value, mark in entries])
+    return frame.table(title, frame.heads(), numbers)
+
+
+def passkeys(frame: Frame, title: str) -> Table:
+    """Returns right answers by length, with their share and its 95 % interval."""
+    numbers = []
+    for length in frame.lengths:
+        found = [each.found(length) for each in frame.subjects]
+        counts = [None if entry is None else entry.correct for entry in found]
+        is_ranked = frame.ranks(length) is not None
+        best = best_marks(list(map(str, counts)), counts, smallest=False) if is_ranked else [False] * len(counts)
+        numbers.append([_passkey(each.found(length), mark) for each, mark in _marked(frame, best)])
+    return frame.table(title, frame.heads(), numbers)
+
+
+def _passkey(entry: PasskeyLength | None, is_best: bool) -> Cell:
+    if entry is None:
+        return Cell(NOT_AVAILABLE)
+    return Cell(
+        str(entry.correct),
+        beyond_mark(entry.beyond_capacity),
+        is_best,
+        shade=entry.accuracy,
+        value=entry.accuracy,
+        small=f"{entry.correct}/{entry.trials}, {100 * entry.ci_low:.0f}\u2013{100 * entry.ci_high:.0f}%",
+    )
+
+
+def reaches(frame: Frame, target: int | None) -> Table:
+    """Returns how far each subject goes in three senses.
+
+    Args:
+        frame: What is measured; lengths do not matter.
+        target: Length that the bars are drawn against [tokens]; None for no bars.
+    """
+    senses = ("computes", "models", "uses")
+    numbers = [[_reach(each, sense, target) for each in frame.subjects] for sense in senses]
+    heads = list(senses)
+    if any(each.seconds is not None for each in frame.subjects):
+        numbers.append([Cell(f"{each.seconds or 0.0:.1f}", value=each.seconds) for each in frame.subjects])
+        heads.append("seconds")
+    bars = f", bars of {target}" if target else ""
+    return frame.table(f"Reach: how far it ... [tokens]{bars}", columns(heads), numbers)
+
+
+def _reach(each: Subject, sense: str, target: int | None) -> Cell:
+    length: int | None = getattr(each.reach, sense, None)
+    if sense == "computes" and each.reach is not None and length is None:
+        return Cell("unlimited", bar=1.0 if target else None, value=UNLIMITED)
+    if length is None:
+        return Cell(NOT_AVAILABLE)
+    return Cell(str(length or NONE_MARK), bar=length / target if target else None, value=length)

@@ -1,0 +1,70 @@
+"""The runtime matrix: what each version of each runtime makes of a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ropectl.records import RuntimeReading
+from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table
+from ropectl.report.tables.words import NOT_AVAILABLE
+from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES
+
+NO_LIMIT = "any"
+
+#: Red lines about how much is served, not about what is computed.
+LENGTH_CODES = {*SERVING_CODES, "tokenizer-capped"}
+
+
+def runtime_parts(readings: Sequence[RuntimeReading]) -> list[Part]:
+    """Returns one row per version, then one line per red line with the versions that it holds for."""
+    numbers = [Column(head) for head in ("attention", "deviation", "serves")]
+    columns = [Column("reads as", is_text=True), *numbers, Column("", is_text=True)]
+    return [Table("", "runtime", columns, [_row(reading) for reading in readings]), *red_lines(readings)]
+
+
+def _row(reading: RuntimeReading) -> Row:
+    loads, usable, attention = reading.loads, reading.usable_length, reading.attention_factor
+    cells = [
+        Cell(reading.rope_type or NOT_AVAILABLE),
+        Cell(NOT_AVAILABLE if attention is None or not loads else f"{attention:.4f}"),
+        Cell(deviation_text(reading.max_deviation) if loads else NOT_AVAILABLE),
+        Cell((NO_LIMIT if usable is None else str(usable)) if loads else NOT_AVAILABLE),
+        _verdict(reading),
+    ]
+    return Row(f"{reading.runtime} {reading.version}", cells)
+
+
+def _verdict(reading: RuntimeReading) -> Cell:
+    if not reading.loads:
+        return Cell("FAILS", tone=BAD)
+    codes = {problem.code for problem in reading.problems}
+    if not codes:
+        return Cell("ok", tone=GOOD)
+    return Cell("length") if codes <= LENGTH_CODES else Cell("WRONG", tone=BAD)
+
+
+def deviation_text(deviation: float | None) -> str:
+    """Returns the largest frequency deviation: in percent, as a multiple where it is more than that, none as 0."""
+    if deviation is None:
+        return NOT_AVAILABLE
+    if deviation <= DEVIATION_TOLERANCE:
+        return "0"
+    return f"{deviation:.2%}" if deviation < 10 else f"{deviation + 1:.3g}x"
+
+
+def red_lines(readings: Sequence[RuntimeReading]) -> list[Sentence]:
+    """Returns one line per red line, with the versions that it holds for."""
+    versions: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for reading in readings:
+        for problem in reading.problems:
+            key = (problem.code, problem.text)
+            versions.setdefault(key, []).append((reading.runtime, reading.version))
+    return [Sentence(f"{version_names(names)}: {text} [{code}]") for (code, text), names in versions.items()]
+
+
+def version_names(names: Sequence[tuple[str, str]]) -> str:
+    """Returns ``transformers 4.44, 4.48; vllm 0.32``."""
+    grouped: dict[str, list[str]] = {}
+    for runtime, version in names:
+        grouped.setdefault(runtime, []).append(version)
+    return "; ".join(f"{runtime} {', '.join(found)}" for runtime, found in grouped.items())

@@ -1,0 +1,151 @@
+"""How lengths, methods, models and numbers are written, in every table and on the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ropectl.lengths import format_length
+from ropectl.records import NO_CHANGE, MethodRow, Reach
+from ropectl.report.document import BAD, GOOD, Cell, Sentence
+from ropectl.rope.method import short_spec
+
+NOT_AVAILABLE = "n/a"
+BEYOND_MARK = "*"
+
+#: Stands for a length where none of the evaluated ones qualifies.
+NONE_MARK = "-"
+
+#: Behind the name of a method that was trained.
+TUNED = ", tuned"
+
+#: Relative changes of perplexity above this are worth a colour.
+VISIBLE_CHANGE = 0.005
+
+
+def length_head(length: int, trained: int | None) -> str:
+    """Returns the head of a length's column; the trained length is marked.
+
+    Args:
+        length: Context [tokens].
+        trained: L [tokens]; None where several models have lengths of their own.
+    """
+    return f"{format_length(length)} (L)" if length == trained else format_length(length)
+
+
+def beyond_mark(beyond: bool) -> str:
+    """Returns the footnote mark of a number past the length that its method is made for."""
+    return BEYOND_MARK if beyond else ""
+
+
+def beyond_legend(*marks: Iterable[bool]) -> list[Sentence]:
+    """Returns what the mark behind a number means, if one of them has it."""
+    return [Sentence(f"{BEYOND_MARK} past the length that the method is made for")] if any(map(any, marks)) else []
+
+
+def none_legend(reaches: Iterable[Reach]) -> list[Sentence]:
+    """Returns what stands for a length where no evaluated one qualifies, if one of them does so."""
+    is_none = any(0 in (reach.models, reach.uses) for reach in reaches)
+    return [Sentence(f"{NONE_MARK} at no evaluated length")] if is_none else []
+
+
+def perplexity_text(value: float | None) -> str:
+    """Returns a perplexity with three significant digits or more, never rounded to fewer than it has."""
+    if value is None:
+        return NOT_AVAILABLE
+    if value >= 1e5:
+        return f"{value:.2e}"
+    return f"{value:.2f}" if value < 100 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
+
+
+def perplexity_interval(low: float | None, high: float | None) -> str:
+    """Returns the 95 % interval of a perplexity."""
+    return NOT_AVAILABLE if low is None or high is None else f"{perplexity_text(low)} to {perplexity_text(high)}"
+
+
+def bits_text(value: float | None) -> str:
+    """Returns how bits per byte are written."""
+    return NOT_AVAILABLE if value is None else f"{value:.3f}"
+
+
+def share_text(value: float | None, digits: int = 0) -> str:
+    """Returns a share in per cent."""
+    return NOT_AVAILABLE if value is None else f"{value:.{digits}%}"
+
+
+def change_text(value: float | None) -> str:
+    """Returns a relative change with its sign."""
+    if value is None or math.isnan(value):
+        return NOT_AVAILABLE
+    return f"{0.0 if abs(value) < NO_CHANGE else value:+.1%}"  # a rounding difference between passes has no sign
+
+
+def change_tone(value: float | None) -> str:
+    """Returns whether a relative change of perplexity is good or bad; small ones are neither."""
+    if value is None or math.isnan(value) or abs(value) <= VISIBLE_CHANGE:
+        return ""
+    return BAD if value > 0 else GOOD
+
+
+def change_cell(value: float | None) -> Cell:
+    """Returns a relative change of perplexity as the entry of a table."""
+    return Cell(change_text(value), tone=change_tone(value), value=value)
+
+
+def count_text(value: float | None) -> str:
+    """Returns a count in groups of three digits."""
+    return NOT_AVAILABLE if value is None else f"{value:,}"
+
+
+def size_text(num_bytes: float) -> str:
+    """Returns a number of bytes as people read it."""
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if num_bytes >= unit:
+            return f"{num_bytes / unit:.1f} {name}"
+    return f"{num_bytes} bytes"
+
+
+def duration(seconds: float) -> str:
+    """Returns a time as people say it: ``0.4 s``, ``50 s``, ``12 min``, ``3 h 05 min``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {minutes:02} min" if hours else f"{minutes} min"
+
+
+def setting_text(value: Any) -> str:
+    """Returns the value of a setting as it is typed."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or NONE_MARK
+    return NONE_MARK if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def short_names(specs: Sequence[str]) -> dict[str, str]:
+    """Returns how to call each method in a table: its bare name where that is unique, else its spec."""
+    specs = list(dict.fromkeys(specs))
+    names = [spec.partition(":")[0] for spec in specs]
+    return {spec: name if names.count(name) == 1 else short_spec(spec) for spec, name in zip(specs, names, strict=True)}
+
+
+def row_names(rows: Sequence[MethodRow]) -> list[str]:
+    """Returns how to call each row of a comparison: as its method, whether it was trained, and another model by its name."""
+    first = rows[0].model
+    names = short_names([row.method for row in rows if row.model == first])
+    models = model_names([row.model for row in rows])
+    called = []
+    for row in rows:
+        if row.model == first:
+            called.append(names[row.method] + (TUNED if row.training else ""))
+        else:
+            called.append(f"{models[row.model]} ({row.method.partition(':')[0]})")
+    return called
+
+
+def model_names(models: Sequence[str]) -> dict[str, str]:
+    """Returns how people call each model: the last part of its place, and as many before it as tell it from the others."""
+    parts = {model: model.rstrip("/").split("/") for model in models}
+    count = 1
+    while count < max(map(len, parts.values())) and len({tuple(p[-count:]) for p in parts.values()}) < len(parts):
+        count += 1
+    return {model: "/".join(names[-count:]) for model, names in parts.items()}

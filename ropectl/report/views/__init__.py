@@ -1,0 +1,1 @@
+"""Views: one for each command, from its record to tables and sentences."""

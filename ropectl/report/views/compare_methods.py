@@ -1,0 +1,171 @@
+"""The view of ``compare-methods``: perplexity by length with its curve, passkeys, and how far each method reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from ropectl.records import FEW_DOCUMENTS, MIN_TRIALS, ComparisonRecord, MethodRow
+from ropectl.report.document import BAD, BestNote, Cell, Column, Part, Sentence, Table, View
+from ropectl.report.graphics import chosen, curve, curve_ends, curve_scale
+from ropectl.report.tables.by_length import Frame, Subject, bits_per_byte, passkeys, perplexities, reaches
+from ropectl.report.tables.heat_maps import differing_maps
+from ropectl.report.tables.words import (
+    NOT_AVAILABLE,
+    TUNED,
+    beyond_legend,
+    bits_text,
+    model_names,
+    none_legend,
+    perplexity_text,
+    row_names,
+)
+from ropectl.rope.method import short_spec
+
+
+def comparison_parts(record: ComparisonRecord) -> list[Part]:
+    """Returns a comparison as tables: perplexity by length, then passkey retrieval and reach, then what they come to."""
+    names = row_names(record.rows)
+    tables = comparison_tables(record)
+    maps = differing_maps(record.rows, names)
+    return [*tables[:-1], *maps, tables[-1], *legends(record, tables), *failures(record), *conclusions(record)]
+
+
+def comparison_tables(record: ComparisonRecord) -> list[Table]:
+    """Returns perplexity, bits per byte where models read other tokens, passkeys where there are any, and reach, by row."""
+    subjects = subjects_of(record)
+    frame = Frame(
+        subjects,
+        record.lengths,
+        "method",
+        record.geometry.original_max_position_embeddings,
+        lambda _: [each.compares for each in subjects],
+    )
+    same_tokens = record.same_tokens
+    tables = [perplexities(frame, "Perplexity by context (L: trained)", subjects[0])]
+    if not same_tokens:
+        tables.append(bits_per_byte(frame, "Bits per byte by context (L: trained)"))
+    tables[-1] = _with_curves(tables[-1], frame, same_tokens)
+    trials = [entry.trials for each in subjects for entry in each.passkey]
+    if trials:
+        tables.append(passkeys(frame, f"Passkeys, of {trials[0]} a length"))
+    return [*tables, reaches(frame, record.target_length)]
+
+
+def subjects_of(record: ComparisonRecord) -> list[Subject]:
+    """Returns the rows of a comparison as subjects."""
+    rows, picked = record.rows, picked_row(record)
+    same_tokens = record.same_tokens
+    missing = record.unfinished.by_row if record.unfinished else []
+    return [
+        Subject(
+            name,
+            row.perplexity,
+            row.passkey,
+            row.reach,
+            None if same_tokens else row.model,
+            row.short_delta,
+            row.seconds,
+            href=f"method-{index}",
+            is_pick=index == picked,
+            note=_lacks(row, missing[index] if index < len(missing) else 0),
+        )
+        for index, (row, name) in enumerate(zip(rows, row_names(rows), strict=True))
+    ]
+
+
+def _lacks(row: MethodRow, missing: int) -> str:
+    if missing:
+        return f"{missing} cell{'s' if missing > 1 else ''} missing"
+    return "failed in part" if row.errors else ""
+
+
+def picked_row(record: ComparisonRecord) -> int | None:
+    """Returns which row the pick is; None where nothing is picked."""
+    pick = record.pick
+    if pick is None:
+        return None
+    key = pick.model, pick.method, pick.training
+    for index, row in enumerate(record.rows):
+        if (row.model, row.method, row.training.id if row.training else None) == key:
+            return index
+    return None
+
+
+def _with_curves(table: Table, frame: Frame, same_tokens: bool) -> Table:
+    """The table with its numbers drawn as a curve for each row, on the same scale."""
+    scale = curve_scale(_drawn(frame.subjects, frame.lengths, same_tokens))
+    lengths = [frame.lengths[index] for index in chosen(len(frame.lengths))]
+    if scale is None or len(lengths) < 2:
+        return table
+    rows = [
+        replace(row, cells=[*row.cells, Cell(curve(_drawn([each], lengths, same_tokens), scale))])
+        for row, each in zip(table.rows, frame.subjects, strict=True)
+    ]
+    return replace(table, columns=[*table.columns, Column("curve", is_drawing=True)], rows=rows)
+
+
+def _drawn(subjects: Sequence[Subject], lengths: Sequence[int], same_tokens: bool) -> list[float | None]:
+    return [each.value(n) if same_tokens else each.bits(n) for each in subjects for n in lengths]
+
+
+def legends(record: ComparisonRecord, tables: Sequence[Table]) -> Iterator[Part]:
+    """Yields what the marks and the missing numbers of the tables mean."""
+    rows, same_tokens = record.rows, record.same_tokens
+    if any(cell.is_best for table in tables for row in table.rows for cell in row.cells):
+        yield BestNote("best of its column" + ("" if same_tokens else "; perplexities compare within a model only"))
+    yield from beyond_legend(
+        (point.beyond_capacity for row in rows for point in row.perplexity),
+        (entry.beyond_capacity for row in rows for entry in row.passkey),
+    )
+    yield from none_legend(row.reach for row in rows)
+    if not same_tokens:
+        yield Sentence("Models read the text in different tokens: bits per byte compare them, perplexities do not.")
+    yield from _curve_legend(record)
+    if any(row.passkey and row.reach.uses is None and not row.errors for row in rows):
+        trials = min(entry.trials for row in rows for entry in row.passkey)
+        yield Sentence(
+            f"uses {NOT_AVAILABLE}: {trials} prompts a length are too few for a verdict ({MIN_TRIALS} wanted)"
+        )
+    num_documents = max((point.num_documents for row in rows for point in row.tail), default=0)
+    if 0 < num_documents < FEW_DOCUMENTS:
+        yield Sentence(f"models: judged on few documents ({num_documents}, at least {FEW_DOCUMENTS} wanted)")
+
+
+def _curve_legend(record: ComparisonRecord) -> Iterator[Part]:
+    num_lengths, same_tokens = len(record.lengths), record.same_tokens
+    values = _drawn(subjects_of(record), record.lengths, same_tokens)
+    scale = curve_scale(values)
+    if scale is None or num_lengths < 2:
+        return
+    form: Callable[[float], str] = perplexity_text if same_tokens else bits_text
+    (low, high), (least, most) = scale, curve_ends()
+    drawn = len(chosen(num_lengths))
+    lengths = "the lengths" if drawn == num_lengths else f"{drawn} of the {num_lengths} lengths"
+    measure = "perplexity" if same_tokens else "bits per byte"
+    more = " or more" if any(value is not None and value > high for value in values) else ""
+    text = f"curve: {measure} over {lengths}, log scale from {least} {form(low)} to {most} {form(high)}{more}"
+    yield Sentence(text, explains_drawing=True)
+
+
+def failures(record: ComparisonRecord) -> list[Sentence]:
+    """Returns what failed, in the words of the failure."""
+    return [
+        Sentence(f"{name} failed: {message}", BAD)
+        for name, row in zip(row_names(record.rows), record.rows, strict=True)
+        for message in row.errors
+    ]
+
+
+def conclusions(record: ComparisonRecord) -> Iterator[Sentence]:
+    """Yields the pick with its reasons, and what the comparison says of it."""
+    pick = record.pick
+    if pick:
+        name = short_spec(pick.method) + (TUNED if pick.training else "")
+        if pick.model != record.model:
+            name = f"{model_names(record.models)[pick.model]} ({name})"
+        yield Sentence(f"Pick: {name} ({'; '.join(pick.reasons)}).")
+    yield from (Sentence(sentence) for sentence in record.verdict)
+
+
+VIEW = View(comparison_parts, has_values=True, is_headed=False)

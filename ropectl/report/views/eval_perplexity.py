@@ -1,0 +1,134 @@
+"""The view of ``eval-perplexity``, and the tables of perplexities that the page shows of every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ropectl.evaluate.perplexity.presets import PRESETS
+from ropectl.records import PerplexityPoint, PerplexityRecord, PositionBin
+from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table, View, cells, columns
+from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, beyond_mark, perplexity_interval, perplexity_text
+
+#: Bins of positions shown in one line until this one [tokens]: short contexts differ between texts, not methods.
+FIRST_SHOWN_POSITION = 16
+
+
+def perplexity_parts(record: PerplexityRecord) -> list[Part]:
+    """Returns perplexities with what they depend on, then what the protocol has to say, then the verdict."""
+    conditions = [Sentence(line) for line in _conditions(record)]
+    tables = perplexity_tables(record)
+    legend = beyond_legend(point.beyond_capacity for point in record.points)
+    return [tables[0], *conditions, *legend, *tables[1:], *map(Sentence, record.verdict)]
+
+
+def perplexity_tables(record: PerplexityRecord) -> list[Table]:
+    """Returns perplexity by context, and what the protocol measures beside it."""
+    points, stride = record.points, f", stride {record.stride}" if record.stride else ""
+    preset = f", preset {record.preset}" if record.preset else ""
+    title = f"Perplexity, protocol {record.protocol}{stride}{preset}"
+    tables = [points_table(title, points, _shows_mean(record))]
+    if record.protocol == "key-tokens":
+        tables.append(_key_table(points))
+    tables.extend(gain_tables(points, record.geometry.original_max_position_embeddings))
+    tables.extend([_position_table(point) for point in points if point.positions][-1:])
+    return tables
+
+
+def _shows_mean(record: PerplexityRecord) -> bool:
+    return record.preset in PRESETS and PRESETS[record.preset].shows_window_mean
+
+
+def points_table(title: str, points: Sequence[PerplexityPoint], shows_mean: bool = False) -> Table:
+    """Returns perplexities with their intervals, and what they were measured on.
+
+    Args:
+        title: Of the table.
+        points: One a row.
+        shows_mean: Whether the mean over windows, as some scripts print it, stands beside the perplexity.
+    """
+    mean = [Column("window mean")] if shows_mean else []
+    heads = [
+        *(Column("perplexity"), *mean, Column("95 % interval"), Column("nats a token", is_detail=True)),
+        *(Column("bits/byte"), Column("tokens"), Column("documents", is_detail=True)),
+    ]
+    rows = []
+    for point in points:
+        window_mean = [perplexity_text(point.window_mean_perplexity)] if shows_mean else []
+        loss, bits = point.nll_sum / point.num_tokens if point.num_tokens else None, point.bits_per_byte
+        texts = [
+            *(perplexity_text(point.perplexity), *window_mean, perplexity_interval(point.ci_low, point.ci_high)),
+            *(NOT_AVAILABLE if number is None else f"{number:.4f}" for number in (loss, bits)),
+            *(str(point.num_tokens), str(point.num_documents)),
+        ]
+        rows.append(Row(f"{point.context_length}{beyond_mark(point.beyond_capacity)}", cells(texts)))
+    return Table(title, "context", heads, rows)
+
+
+def _conditions(record: PerplexityRecord) -> list[str]:
+    """What the numbers depend on, in words."""
+    bos, documents = record.bos, record.manifest.documents
+    begins = f"begins with {bos.token}, never scored" if bos.token else "begins without a BOS token"
+    lines = [
+        f"{len(documents)} document{'s' if len(documents) != 1 else ''} of {record.text}; every window {begins} "
+        f"(--bos {bos.policy})."
+    ]
+    if record.preset and _shows_mean(record):
+        lines.append(
+            f"window mean: exp of the mean of each window's mean loss, as in {PRESETS[record.preset].reference}; "
+            "perplexity: weighted by token."
+        )
+    return lines
+
+
+def gain_tables(points: Sequence[PerplexityPoint], trained: int) -> list[Table]:
+    """Returns how much less the same targets lose than given the trained length; nothing where that was not measured.
+
+    Args:
+        points: One a row.
+        trained: L [tokens].
+    """
+    if all(point.gain_over_trained is None for point in points):
+        return []
+    rows = []
+    for point in points:
+        low, high, gain = point.gain_ci_low, point.gain_ci_high, point.gain_over_trained
+        interval = NOT_AVAILABLE if low is None or high is None else f"{low:+.4f} to {high:+.4f}"
+        text = NOT_AVAILABLE if gain is None else f"{gain + 0.0:+.4f}"
+        # A gain whose interval lies on one side of zero is coloured.
+        tone = GOOD if low is not None and low > 0 else BAD if high is not None and high < 0 else ""
+        rows.append(Row(str(point.context_length), [Cell(text, tone=tone), Cell(interval)]))
+    return [Table(f"Gain over {trained} tokens [nats a token]", "context", columns(["gain", "95 % interval"]), rows)]
+
+
+def _key_table(points: Sequence[PerplexityPoint]) -> Table:
+    heads = ["short context", "candidates", "key tokens", "share", "perplexity of all"]
+    rows = []
+    for point in points:
+        candidates = point.num_candidates
+        texts = [
+            str(point.short_context or NOT_AVAILABLE),
+            str(candidates or NOT_AVAILABLE),
+            str(point.num_tokens),
+            f"{point.num_tokens / candidates:.2%}" if candidates else NOT_AVAILABLE,
+            perplexity_text(point.candidates_perplexity),
+        ]
+        rows.append(Row(str(point.context_length), cells(texts)))
+    return Table("Key tokens", "context", columns(heads), rows)
+
+
+def _position_table(point: PerplexityPoint) -> Table:
+    """An octave a line, from the two bins of each in the record."""
+    octaves: dict[int, list[PositionBin]] = {}
+    for part in point.positions:
+        octave = max(FIRST_SHOWN_POSITION // 2, 1 << (part.start.bit_length() - 1))
+        octaves.setdefault(1 if octave < FIRST_SHOWN_POSITION else octave, []).append(part)
+    rows = []
+    for first, bins in octaves.items():
+        num_tokens = sum(part.num_tokens for part in bins)
+        loss = f"{sum(part.nll_sum for part in bins) / num_tokens:.4f}" if num_tokens else NOT_AVAILABLE
+        rows.append(Row(f"{first} to {bins[-1].end - 1}", cells([loss, str(num_tokens)])))
+    heads = columns(["nats a token", "tokens"])
+    return Table(f"Loss by position in {point.context_length} tokens", "position", heads, rows)
+
+
+VIEW = View(perplexity_parts, has_values=True)

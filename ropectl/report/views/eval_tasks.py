@@ -1,0 +1,81 @@
+"""The view of ``eval-tasks``: scores by task and length, what each task is, and depths of a few tasks."""
+
+from __future__ import annotations
+
+from ropectl.records import MIN_TRIALS, TaskAverage, TaskLength, TaskResult, TasksRecord
+from ropectl.report.document import Cell, Part, Row, Sentence, Table, View, cells, columns
+from ropectl.report.tables.words import BEYOND_MARK, NONE_MARK, NOT_AVAILABLE, beyond_legend, length_head
+
+#: Depths are shown for so many tasks; for more they would bury the scores, and the record has them.
+MAX_DEPTH_TABLES = 2
+
+AVERAGE = "average"
+SAME_POSITION = "-"
+
+
+def tasks_parts(record: TasksRecord) -> list[Part]:
+    """Returns scores, verdicts, and the depths of a few tasks, with what their marks mean."""
+    parts: list[Part] = [_scores(record), _verdicts(record)]
+    if any(result.uses is None for result in record.tasks):
+        parts.append(Sentence(f"uses {NOT_AVAILABLE}: fewer than {MIN_TRIALS} prompts at a length"))
+    with_depths = [result for result in record.tasks if any(entry.depths for entry in result.lengths)]
+    if len(with_depths) <= MAX_DEPTH_TABLES:
+        parts.extend(_depth_table(result) for result in with_depths)
+    return [*parts, *beyond_legend(entry.beyond_capacity for entry in record.average)]
+
+
+def _scores(record: TasksRecord) -> Table:
+    lengths = [entry.length for entry in record.average]
+    rows = []
+    for result in record.tasks:
+        found = {entry.length: entry for entry in result.lengths}
+        rows.append(Row(result.task, [_score(found.get(length)) for length in lengths]))
+    if len(record.tasks) > 1:
+        shown = [Cell(_percent(entry), shade=entry.score) for entry in record.average]
+        rows.append(Row(AVERAGE, shown, is_total=True))
+    heads = columns(length_head(length, record.geometry.original_max_position_embeddings) for length in lengths)
+    return Table("Score in %, 95 % interval (L: trained)", "task", heads, rows)
+
+
+def _score(entry: TaskLength | None) -> Cell:
+    if entry is None:
+        return Cell(NOT_AVAILABLE)
+    return Cell(f"{_percent(entry)} ({100 * entry.ci_low:.0f}-{100 * entry.ci_high:.0f})", shade=entry.score)
+
+
+def _percent(entry: TaskLength | TaskAverage) -> str:
+    return f"{100 * entry.score:.0f}{BEYOND_MARK if entry.beyond_capacity else ''}"
+
+
+def _verdicts(record: TasksRecord) -> Table:
+    rows = []
+    for result in record.tasks:
+        chance = NONE_MARK if result.chance is None else f"{result.chance:.0e}"
+        chance = f"{result.chance:.0%}" if result.chance and result.chance >= 0.01 else chance
+        trials = sorted({entry.trials for entry in result.lengths})
+        shown = str(trials[0]) if len(trials) == 1 else f"{trials[0]} to {trials[-1]}" if trials else NOT_AVAILABLE
+        rows.append(Row(result.task, cells([result.metric, chance, shown, _uses(result.uses)])))
+    if len(record.tasks) > 1:
+        rows.append(Row(AVERAGE, cells(["", "", "", _uses(record.reach.uses)]), is_total=True))
+    wanted = NOT_AVAILABLE if record.reach.used_score is None else f"{record.reach.used_score:.0%}"
+    title = f"Uses: at least {wanted} at every length from L up to it"
+    return Table(title, "task", columns(["metric", "chance", "trials a length", "uses"]), rows)
+
+
+def _uses(uses: int | None) -> str:
+    return NOT_AVAILABLE if uses is None else str(uses or NONE_MARK)
+
+
+def _depth_table(result: TaskResult) -> Table:
+    depths = sorted({cell.depth for entry in result.lengths for cell in entry.depths})
+    found = [{cell.depth: cell.score for cell in entry.depths} for entry in result.lengths]
+    rows = [Row(f"{depth:.0%}", [_depth_cell(scores.get(depth)) for scores in found]) for depth in depths]
+    heads = columns(str(entry.length) for entry in result.lengths)
+    return Table(f"{result.task}: score in % by depth", "depth", heads, rows)
+
+
+def _depth_cell(score: float | None) -> Cell:
+    return Cell(SAME_POSITION) if score is None else Cell(f"{100 * score:.0f}", shade=score)
+
+
+VIEW = View(tasks_parts, has_values=True)

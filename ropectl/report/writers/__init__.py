@@ -1,0 +1,1 @@
+"""Writers: the parts of a report as text for a terminal, Markdown, LaTeX, CSV and HTML."""

@@ -1,0 +1,108 @@
+"""From blocks to one HTML file, under a policy that lets it load and run nothing but what it was made with."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from ropectl.printable import printable
+from ropectl.report.blocks import Page
+from ropectl.report.document import BAD, GOOD, Table
+
+_ASSETS = Path(__file__).parent / "assets"
+
+#: How a page is told from other files, whatever version made it.
+MARKER = '<meta name="generator" content="ropectl '
+
+#: Longer text from a record is cut; the record itself can be downloaded from the page.
+MAX_TEXT = 8000
+
+#: Facts of which one is longer than this have a line each [characters].
+_LONG_FACT = 48
+
+
+def html_text(page: Page) -> str:
+    """Returns the HTML file of a page; the same for the same page."""
+    style, script = (_asset(name) for name in ("page.css", "page.js"))
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        page=page,
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        generator=f"ropectl {version('ropectl')}",
+    ).lstrip()
+
+
+def is_page(path: Path) -> bool:
+    """Returns whether a file is a page that ropectl made."""
+    try:
+        with path.open("rb") as file:
+            return MARKER.encode() in file.read(4096)
+    except OSError:
+        return False
+
+
+def shown(value: Any) -> Any:
+    """Returns a value as the page shows it, before it is escaped: no character that turns lines around, nothing endless.
+
+    Markup of the package's own stays as it is.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, Markup):
+        return value
+    text = str(value)
+    if len(text) > MAX_TEXT:
+        text = f"{text[:MAX_TEXT]} [\u2026 {len(text) - MAX_TEXT} more characters]"
+    return printable(text, keep="\n\t")
+
+
+def _without_drawings(table: Table) -> Table:
+    """The page has figures instead."""
+    return table.without(lambda column: column.is_drawing)
+
+
+def _is_long(table: Table) -> bool:
+    return any(len(row.cells[0].text) > _LONG_FACT for row in table.rows)
+
+
+def _css_class(tone: str) -> str:
+    return {GOOD: "better", BAD: "worse"}.get(tone, tone)
+
+
+@cache
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_ASSETS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "kind": lambda block: type(block).__name__,
+        "without_drawings": _without_drawings,
+        "is_long": _is_long,
+        "css": _css_class,
+    }
+    return environment
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"sha256-{digest}"
