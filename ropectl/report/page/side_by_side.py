@@ -20,7 +20,7 @@ from ropectl.report.document import NOTE, WARNING, Cell, Column, Row, Sentence, 
 from ropectl.report.page.sentences import sentences
 from ropectl.report.page.trainings import training_summary
 from ropectl.report.runs_read import Run
-from ropectl.report.tables.by_length import Frame, Subject, passkeys, perplexities, reaches
+from ropectl.report.tables.by_length import LengthGrid, MeasuredSubject, passkeys, perplexities, reaches
 from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, none_legend, row_names, setting_text
 from ropectl.report.views.compare_methods import picked_row, subjects_of
 from ropectl.rope.method import short_spec
@@ -97,7 +97,7 @@ def _measurements(runs: Sequence[Run]) -> list[Block]:
     retrieving = [each for _, each in found if each.passkey]
     if retrieving:
         lengths = sorted({entry.length for each in retrieving for entry in each.passkey})
-        blocks.append(passkeys(Frame(retrieving, lengths, "run", None, _ranks_nothing), "Passkeys found"))
+        blocks.append(passkeys(LengthGrid(retrieving, lengths, "run", None, _ranks_nothing), "Passkeys found"))
     legend = beyond_legend(
         (point.beyond_capacity for _, each in found for point in each.perplexity),
         (entry.beyond_capacity for _, each in found for entry in each.passkey),
@@ -105,7 +105,7 @@ def _measurements(runs: Sequence[Run]) -> list[Block]:
     blocks += [replace(sentence, tone=NOTE) for sentence in legend]
     reaching = [each for _, each in found if each.reach]
     if reaching:
-        blocks.append(reaches(Frame(reaching, (), "run", None, _ranks_nothing), None))
+        blocks.append(reaches(LengthGrid(reaching, (), "run", None, _ranks_nothing), None))
         legend = none_legend(each.reach for each in reaching if each.reach)
         blocks += [replace(sentence, tone=NOTE) for sentence in legend]
     return blocks
@@ -115,7 +115,7 @@ def _ranks_nothing(length: int) -> None:
     return None
 
 
-def _subjects(run: Run, number: int) -> Iterator[tuple[str, Subject]]:
+def _subjects(run: Run, number: int) -> Iterator[tuple[str, MeasuredSubject]]:
     """The rows that a run adds, each with the protocol of its perplexities."""
     record, href = run.record, f"run-{number}-run"
     if isinstance(record, ComparisonRecord):
@@ -123,7 +123,7 @@ def _subjects(run: Run, number: int) -> Iterator[tuple[str, Subject]]:
             own = "" if record.same_tokens else row.model
             yield (
                 "prefix",
-                Subject(
+                MeasuredSubject(
                     f"{run.name}: {each.name}", row.perplexity, row.passkey, row.reach, (*_documents(record), own),
                     href=href, is_pick=each.is_pick,
                 ),
@@ -131,11 +131,11 @@ def _subjects(run: Run, number: int) -> Iterator[tuple[str, Subject]]:
     elif isinstance(record, PerplexityRecord | PasskeyRecord | InspectionRecord):
         name = f"{run.name}: {short_spec(record.method)}"
         if isinstance(record, PerplexityRecord):
-            yield record.protocol, Subject(name, record.points, compares=(*_documents(record), ""), href=href)
+            yield record.protocol, MeasuredSubject(name, record.points, compares=(*_documents(record), ""), href=href)
         elif isinstance(record, PasskeyRecord):
-            yield "", Subject(name, passkey=record.lengths, href=href)
+            yield "", MeasuredSubject(name, passkey=record.lengths, href=href)
         else:
-            yield "", Subject(name, reach=Reach(record.reach), href=href)
+            yield "", MeasuredSubject(name, reach=Reach(record.reach), href=href)
 
 
 def _documents(record: ComparisonRecord | PerplexityRecord) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ def _documents(record: ComparisonRecord | PerplexityRecord) -> tuple[str, ...]:
     return (sha256,) if sha256 else (record.model, record.text)
 
 
-def _perplexity(title: str, subjects: Sequence[Subject]) -> list[Block]:
+def _perplexity(title: str, subjects: Sequence[MeasuredSubject]) -> list[Block]:
     """Perplexities by length; the best of a length is marked where all of it was measured on the same documents."""
     lengths = sorted({point.context_length for each in subjects for point in each.perplexity})
 
@@ -156,7 +156,7 @@ def _perplexity(title: str, subjects: Sequence[Subject]) -> list[Block]:
         }
         return [None] * len(subjects) if len(scored) <= 1 else None
 
-    table = perplexities(Frame(subjects, lengths, "run", None, ranks), title)
+    table = perplexities(LengthGrid(subjects, lengths, "run", None, ranks), title)
     apart = [f"{length:,}" for length in lengths if ranks(length) is None]
     if not apart:
         return [table]
@@ -167,7 +167,7 @@ def _perplexity(title: str, subjects: Sequence[Subject]) -> list[Block]:
     return [table, Sentence(text, WARNING)]
 
 
-def _counts(subjects: Sequence[Subject]) -> str:
+def _counts(subjects: Sequence[MeasuredSubject]) -> str:
     """How many documents each run scored."""
     counts: dict[str, int] = {}
     for each in subjects:

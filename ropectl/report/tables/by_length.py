@@ -25,7 +25,7 @@ UNLIMITED = float(2**63)
 
 
 @dataclass(frozen=True)
-class Subject:
+class MeasuredSubject:
     """What is measured in one row: a method on a model.
 
     Attributes:
@@ -72,7 +72,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Frame:
+class LengthGrid:
     """What the tables of the same subjects share.
 
     Attributes:
@@ -84,7 +84,7 @@ class Frame:
             None where no perplexity is to be marked there.
     """
 
-    subjects: Sequence[Subject]
+    subjects: Sequence[MeasuredSubject]
     lengths: Sequence[int]
     first: str
     trained: int | None
@@ -105,32 +105,34 @@ class Frame:
         return Table(title, self.first, heads, rows, is_sortable=True)
 
 
-def perplexities(frame: Frame, title: str, base: Subject | None = None) -> Table:
+def perplexities(grid: LengthGrid, title: str, base: MeasuredSubject | None = None) -> Table:
     """Returns perplexity by length, with the change against the unscaled model.
 
     Args:
-        frame: What is measured.
+        grid: What is measured.
         title: Of the table.
         base: The unscaled model; None where there is none to compare with.
     """
     numbers = []
-    for length in frame.lengths:
-        values = [each.value(length) for each in frame.subjects]
-        keys = frame.ranks(length)
+    for length in grid.lengths:
+        values = [each.value(length) for each in grid.subjects]
+        keys = grid.ranks(length)
         best = [False] * len(values) if keys is None else best_marks(list(map(perplexity_text, values)), values, keys)
-        numbers.append([_perplexity(each, length, base, frame.trained, mark) for each, mark in _marked(frame, best)])
-    heads = frame.heads()
+        numbers.append([_perplexity(each, length, base, grid.trained, mark) for each, mark in _marked(grid, best)])
+    heads = grid.heads()
     if base is not None:
         heads.append(Column("worst up to L"))
-        numbers.append([change_cell(each.short_delta) for each in frame.subjects])
-    return frame.table(title, heads, numbers)
+        numbers.append([change_cell(each.short_delta) for each in grid.subjects])
+    return grid.table(title, heads, numbers)
 
 
-def _marked(frame: Frame, best: Sequence[bool]) -> zip[tuple[Subject, bool]]:
-    return zip(frame.subjects, best, strict=True)
+def _marked(grid: LengthGrid, best: Sequence[bool]) -> zip[tuple[MeasuredSubject, bool]]:
+    return zip(grid.subjects, best, strict=True)
 
 
-def _perplexity(each: Subject, length: int, base: Subject | None, trained: int | None, is_best: bool) -> Cell:
+def _perplexity(
+    each: MeasuredSubject, length: int, base: MeasuredSubject | None, trained: int | None, is_best: bool
+) -> Cell:
     point, value = each.point(length), each.value(length)
     reference = base.value(length) if base is not None and base.compares == each.compares and base is not each else None
     change = value / reference - 1 if value is not None and reference else None
@@ -146,28 +148,28 @@ def _perplexity(each: Subject, length: int, base: Subject | None, trained: int |
     )
 
 
-def bits_per_byte(frame: Frame, title: str) -> Table:
+def bits_per_byte(grid: LengthGrid, title: str) -> Table:
     """Returns bits per byte by length, which compare whatever the tokens are."""
     numbers = []
-    for length in frame.lengths:
-        values = [each.bits(length) for each in frame.subjects]
+    for length in grid.lengths:
+        values = [each.bits(length) for each in grid.subjects]
         texts = list(map(bits_text, values))
         best = best_marks(texts, values)
         entries = zip(texts, values, best, strict=True)
         numbers.append([Cell(text, is_best=mark, value=value) for text, value, mark in entries])
-    return frame.table(title, frame.heads(), numbers)
+    return grid.table(title, grid.heads(), numbers)
 
 
-def passkeys(frame: Frame, title: str) -> Table:
+def passkeys(grid: LengthGrid, title: str) -> Table:
     """Returns right answers by length, with their share and its 95 % interval."""
     numbers = []
-    for length in frame.lengths:
-        found = [each.found(length) for each in frame.subjects]
+    for length in grid.lengths:
+        found = [each.found(length) for each in grid.subjects]
         counts = [None if entry is None else entry.correct for entry in found]
-        is_ranked = frame.ranks(length) is not None
+        is_ranked = grid.ranks(length) is not None
         best = best_marks(list(map(str, counts)), counts, smallest=False) if is_ranked else [False] * len(counts)
-        numbers.append([_passkey(each.found(length), mark) for each, mark in _marked(frame, best)])
-    return frame.table(title, frame.heads(), numbers)
+        numbers.append([_passkey(each.found(length), mark) for each, mark in _marked(grid, best)])
+    return grid.table(title, grid.heads(), numbers)
 
 
 def _passkey(entry: PasskeyLength | None, is_best: bool) -> Cell:
@@ -183,24 +185,24 @@ def _passkey(entry: PasskeyLength | None, is_best: bool) -> Cell:
     )
 
 
-def reaches(frame: Frame, target: int | None) -> Table:
+def reaches(grid: LengthGrid, target: int | None) -> Table:
     """Returns how far each subject goes in three senses.
 
     Args:
-        frame: What is measured; lengths do not matter.
+        grid: What is measured; lengths do not matter.
         target: Length that the bars are drawn against [tokens]; None for no bars.
     """
     senses = ("computes", "models", "uses")
-    numbers = [[_reach(each, sense, target) for each in frame.subjects] for sense in senses]
+    numbers = [[_reach(each, sense, target) for each in grid.subjects] for sense in senses]
     heads = list(senses)
-    if any(each.seconds is not None for each in frame.subjects):
-        numbers.append([Cell(f"{each.seconds or 0.0:.1f}", value=each.seconds) for each in frame.subjects])
+    if any(each.seconds is not None for each in grid.subjects):
+        numbers.append([Cell(f"{each.seconds or 0.0:.1f}", value=each.seconds) for each in grid.subjects])
         heads.append("seconds")
     bars = f", bars of {target}" if target else ""
-    return frame.table(f"Reach: how far it ... [tokens]{bars}", columns(heads), numbers)
+    return grid.table(f"Reach: how far it ... [tokens]{bars}", columns(heads), numbers)
 
 
-def _reach(each: Subject, sense: str, target: int | None) -> Cell:
+def _reach(each: MeasuredSubject, sense: str, target: int | None) -> Cell:
     length: int | None = getattr(each.reach, sense, None)
     if sense == "computes" and each.reach is not None and length is None:
         return Cell("unlimited", bar=1.0 if target else None, value=UNLIMITED)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ropectl.records import FEW_DOCUMENTS, MIN_TRIALS, ComparisonRecord, MethodRow
 from ropectl.report.document import BAD, BestNote, Cell, Column, Part, Sentence, Table, View
 from ropectl.report.graphics import chosen, curve, curve_ends, curve_scale
-from ropectl.report.tables.by_length import Frame, Subject, bits_per_byte, passkeys, perplexities, reaches
+from ropectl.report.tables.by_length import LengthGrid, MeasuredSubject, bits_per_byte, passkeys, perplexities, reaches
 from ropectl.report.tables.heat_maps import differing_maps
 from ropectl.report.tables.words import (
     NOT_AVAILABLE,
@@ -34,7 +34,7 @@ def comparison_parts(record: ComparisonRecord) -> list[Part]:
 def comparison_tables(record: ComparisonRecord) -> list[Table]:
     """Returns perplexity, bits per byte where models read other tokens, passkeys where there are any, and reach, by row."""
     subjects = subjects_of(record)
-    frame = Frame(
+    grid = LengthGrid(
         subjects,
         record.lengths,
         "method",
@@ -42,23 +42,23 @@ def comparison_tables(record: ComparisonRecord) -> list[Table]:
         lambda _: [each.compares for each in subjects],
     )
     same_tokens = record.same_tokens
-    tables = [perplexities(frame, "Perplexity by context (L: trained)", subjects[0])]
+    tables = [perplexities(grid, "Perplexity by context (L: trained)", subjects[0])]
     if not same_tokens:
-        tables.append(bits_per_byte(frame, "Bits per byte by context (L: trained)"))
-    tables[-1] = _with_curves(tables[-1], frame, same_tokens)
+        tables.append(bits_per_byte(grid, "Bits per byte by context (L: trained)"))
+    tables[-1] = _with_curves(tables[-1], grid, same_tokens)
     trials = [entry.trials for each in subjects for entry in each.passkey]
     if trials:
-        tables.append(passkeys(frame, f"Passkeys, of {trials[0]} a length"))
-    return [*tables, reaches(frame, record.target_length)]
+        tables.append(passkeys(grid, f"Passkeys, of {trials[0]} a length"))
+    return [*tables, reaches(grid, record.target_length)]
 
 
-def subjects_of(record: ComparisonRecord) -> list[Subject]:
+def subjects_of(record: ComparisonRecord) -> list[MeasuredSubject]:
     """Returns the rows of a comparison as subjects."""
     rows, picked = record.rows, picked_row(record)
     same_tokens = record.same_tokens
     missing = record.unfinished.by_row if record.unfinished else []
     return [
-        Subject(
+        MeasuredSubject(
             name,
             row.perplexity,
             row.passkey,
@@ -92,20 +92,20 @@ def picked_row(record: ComparisonRecord) -> int | None:
     return None
 
 
-def _with_curves(table: Table, frame: Frame, same_tokens: bool) -> Table:
+def _with_curves(table: Table, grid: LengthGrid, same_tokens: bool) -> Table:
     """The table with its numbers drawn as a curve for each row, on the same scale."""
-    scale = curve_scale(_drawn(frame.subjects, frame.lengths, same_tokens))
-    lengths = [frame.lengths[index] for index in chosen(len(frame.lengths))]
+    scale = curve_scale(_drawn(grid.subjects, grid.lengths, same_tokens))
+    lengths = [grid.lengths[index] for index in chosen(len(grid.lengths))]
     if scale is None or len(lengths) < 2:
         return table
     rows = [
         replace(row, cells=[*row.cells, Cell(curve(_drawn([each], lengths, same_tokens), scale))])
-        for row, each in zip(table.rows, frame.subjects, strict=True)
+        for row, each in zip(table.rows, grid.subjects, strict=True)
     ]
     return replace(table, columns=[*table.columns, Column("curve", is_drawing=True)], rows=rows)
 
 
-def _drawn(subjects: Sequence[Subject], lengths: Sequence[int], same_tokens: bool) -> list[float | None]:
+def _drawn(subjects: Sequence[MeasuredSubject], lengths: Sequence[int], same_tokens: bool) -> list[float | None]:
     return [each.value(n) if same_tokens else each.bits(n) for each in subjects for n in lengths]
 
 
