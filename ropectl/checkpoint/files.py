@@ -1,4 +1,4 @@
-"""Finds the files of a checkpoint that are carried over, and copies them byte for byte, in bounded memory."""
+"""Finds the files of a checkpoint to be copied, and copies them byte for byte, in bounded memory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import os
 import shutil
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 from ropectl.errors import ConfigError, RopectlError
 
@@ -22,7 +23,7 @@ PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 _SKIPPED_FOLDERS = (".git", ".cache", "__pycache__", ".ipynb_checkpoints")
 
-#: Copied between two signs of progress, and held at a time where the system cannot copy itself [bytes].
+#: Bytes between two reports of progress, and bytes held at a time where the system cannot copy by itself.
 _STEP, _BUFFER = 64 * 2**20, 2**20
 _NOT_IN_KERNEL = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF)
 
@@ -35,17 +36,17 @@ class FileList:
 
     Attributes:
         root: The folder.
-        kept: Paths under it that are carried over.
+        kept: Paths under it that are copied.
         left_out: Paths that are not: pickles.
     """
 
     root: Path
     kept: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = field(default=())
+    left_out: tuple[str, ...] = ()
 
     @property
     def num_bytes(self) -> int:
-        """Size of what is carried over [bytes]."""
+        """Size of the files that are copied [bytes]."""
         return sum((self.root / name).stat().st_size for name in self.kept)
 
     @property
@@ -53,13 +54,22 @@ class FileList:
         """The weight files among them."""
         return tuple(name for name in self.kept if name.endswith(WEIGHT_SUFFIX))
 
+    def describe(self, linked: bool) -> dict[str, Any]:
+        """Returns what a record says of the files."""
+        return {
+            "num_files": len(self.kept),
+            "num_bytes": self.num_bytes,
+            "linked": linked,
+            "left_out": list(self.left_out),
+        }
+
 
 def list_files(root: Path, allow_pickle: bool) -> FileList:
     """Returns the files of a checkpoint folder, those in its subfolders included.
 
     Args:
         root: The folder; links to files are followed, as the hub's cache consists of them.
-        allow_pickle: Carry over pickles too.
+        allow_pickle: Copy pickles too.
 
     Raises:
         ConfigError: If a link leads nowhere.
@@ -71,14 +81,14 @@ def list_files(root: Path, allow_pickle: bool) -> FileList:
         for name in sorted(names):
             path = (Path(folder) / name).relative_to(root).as_posix()
             if not (root / path).is_file():
-                raise ConfigError(f"{root / path} is a broken link or no ordinary file.", "Remove it, or mend it.")
+                raise ConfigError(f"{root / path} is a broken link or not an ordinary file.", "Remove or repair it.")
             is_pickle = name.endswith(PICKLE_SUFFIXES)
             (left_out if is_pickle and not allow_pickle else kept).append(path)
     return FileList(root, tuple(kept), tuple(left_out))
 
 
 def check_weights(files: FileList) -> None:
-    """Checks that there are weights and that they are whole, by their headers alone.
+    """Checks by their headers alone that there are weights and that they are complete.
 
     Raises:
         ConfigError: Naming the file that is missing or too short.
@@ -92,15 +102,14 @@ def check_weights(files: FileList) -> None:
             )
         if not pickles:
             raise ConfigError(f"{files.root} has no weights: no .safetensors file.", "Give a whole checkpoint.")
-    for name in _indexed(files.root):
+    for name in _indexed(files.root / INDEX):
         if not (files.root / name).is_file():
             raise ConfigError(f"{files.root} is incomplete: {INDEX} names {name}, which is not there.")
     for name in files.weights:
         _check_whole(files.root / name)
 
 
-def _indexed(root: Path) -> list[str]:
-    index = root / INDEX
+def _indexed(index: Path) -> list[str]:
     if not index.is_file():
         return []
     try:
@@ -110,7 +119,7 @@ def _indexed(root: Path) -> list[str]:
 
 
 def _check_whole(path: Path) -> None:
-    """The header of a safetensors file says where its last tensor ends."""
+    """Compares the length of a safetensors file with its header, which says where the last tensor ends."""
     size = path.stat().st_size
     try:
         with path.open("rb") as file:
@@ -129,10 +138,10 @@ def copy_files(files: FileList, out: Path, link: bool, advance: Callable[[int], 
     """Copies files byte for byte; with ``link``, weight files become hard links to the same bytes.
 
     Args:
-        files: What is carried over.
+        files: The files to copy.
         out: An existing folder.
         link: Hard link weight files.
-        advance: Told the bytes as they are done.
+        advance: Called with the bytes that were copied.
 
     Raises:
         ConfigError: If linking is not possible between the two places.
@@ -171,7 +180,7 @@ def _copy(source: Path, target: Path, advance: Callable[[int], None]) -> None:
 
 
 def _copy_in_kernel(reader: FileIO, writer: FileIO, advance: Callable[[int], None]) -> bool:
-    """Copies where the system does it itself, on some file systems by sharing blocks; returns whether it could."""
+    """Lets the system copy, on some file systems by sharing blocks; returns whether it could."""
     if not hasattr(os, "copy_file_range"):
         return False
     done = 0

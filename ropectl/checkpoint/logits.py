@@ -1,20 +1,21 @@
-"""``--verify-logits``: the patched model in memory against the written one in a process without ropectl."""
+"""``--verify-logits``: compares the patched model in memory with the written one in a process without ropectl."""
 
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ropectl.checkpoint.plan import PatchPlan
+from ropectl.checkpoint.weights import checkpoint_dtype
 from ropectl.errors import PatchError
-from ropectl.hf.model.loading import LoadOptions, load_model
+from ropectl.hf.model.loading import LoadOptions, load_model, resolve_device
 
-#: Tokens compared; their positions are spread from the first to the last of the target.
+#: Tokens that are compared; their positions are spread over the whole target length.
 NUM_POSITIONS = 64
 
 #: Largest accepted difference, relative to the largest logit. The two run the same operations.
@@ -22,10 +23,7 @@ LOGIT_TOLERANCE = 1e-5
 
 #: Longest message of another process that is passed on [characters].
 MAX_MESSAGE = 500
-
-_DTYPES = ("float32", "bfloat16", "float16")
-
-#: What the fresh process runs; it must not find ropectl loaded.
+#: Runs in the fresh process; ropectl must not be loaded there.
 _PROBE = """
 import json, sys, torch, transformers
 from safetensors.torch import save_file
@@ -56,7 +54,6 @@ def compare_logits(folder: Path, plan: PatchPlan, options: LoadOptions) -> dict[
     import torch
     from safetensors.torch import load_file
 
-    from ropectl.hf.model.loading import resolve_device
     from ropectl.hf.model.model_class import loader
     from ropectl.hf.model.patch import apply_rope
 
@@ -67,12 +64,8 @@ def compare_logits(folder: Path, plan: PatchPlan, options: LoadOptions) -> dict[
     how: dict[str, Any] = {"geometry": plan.geometry, "seq_len": plan.seq_len, "layers": plan.source.rope.layer_type}
     with torch.no_grad(), apply_rope(model, plan.method, **how):
         input_ids, position_ids = (torch.tensor([values], device=device) for values in (ids, positions))
-        together = torch.ones_like(input_ids)
-        ours = (
-            model(input_ids=input_ids, position_ids=position_ids, attention_mask=together, use_cache=False)
-            .logits.float()
-            .cpu()
-        )
+        inputs = {"input_ids": input_ids, "position_ids": position_ids, "attention_mask": torch.ones_like(input_ids)}
+        ours = model(**inputs, use_cache=False).logits.float().cpu()
     del model
     with tempfile.TemporaryDirectory() as scratch:
         task = {
@@ -80,7 +73,12 @@ def compare_logits(folder: Path, plan: PatchPlan, options: LoadOptions) -> dict[
             "trust_remote_code": options.trust_remote_code, "safetensors": None if options.allow_pickle else True,
             "class": loader(plan.source.config).__name__, "out": str(Path(scratch) / "logits.safetensors"),
         }  # fmt: skip
-        _run_probe(task, Path(scratch) / "task.json")
+        file = Path(scratch) / "task.json"
+        file.write_text(json.dumps(task))
+        done = subprocess.run([sys.executable, "-c", _PROBE, str(file)], capture_output=True, text=True)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise PatchError(f"A fresh process cannot run the written checkpoint: {last[:MAX_MESSAGE]}")
         theirs = load_file(str(task["out"]))["logits"]
     difference = float((ours - theirs).abs().max() / ours.abs().max().clamp_min(1e-9))
     if not difference <= LOGIT_TOLERANCE:
@@ -96,25 +94,9 @@ def compare_logits(folder: Path, plan: PatchPlan, options: LoadOptions) -> dict[
     }
 
 
-def checkpoint_dtype(config: Mapping[str, Any]) -> str:
-    """Returns the type that a checkpoint's weights are stored in, float32 where it says none that is known."""
-    name = str(config.get("dtype") or config.get("torch_dtype") or "float32").removeprefix("torch.")
-    return name if name in _DTYPES else "float32"
-
-
 def _probe_input(vocabulary: int, target_length: int) -> tuple[list[int], list[int]]:
-    """Token ids, and positions from 0 to the last one, evenly spread and all different."""
-    import random
-
+    """Returns random token ids, and positions from 0 to the last one, evenly spread and all different."""
     count = min(NUM_POSITIONS, target_length)
     chooser = random.Random(0)
     ids = [chooser.randrange(vocabulary) for _ in range(count)]
     return ids, [round(k * (target_length - 1) / max(count - 1, 1)) for k in range(count)]
-
-
-def _run_probe(task: Mapping[str, Any], file: Path) -> None:
-    file.write_text(json.dumps(task))
-    done = subprocess.run([sys.executable, "-c", _PROBE, str(file)], capture_output=True, text=True)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise PatchError(f"A fresh process cannot run the written checkpoint: {last[:MAX_MESSAGE]}")

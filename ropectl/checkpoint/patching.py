@@ -1,4 +1,4 @@
-"""``patch``: settings in, a proven checkpoint and its record out."""
+"""Carries out ``patch``: settings in, a proven checkpoint and its record out."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.checkpoint.files import FileList, check_space, check_weights, copy_files, list_files
-from ropectl.checkpoint.gguf import patch_gguf_file
-from ropectl.checkpoint.hub import hub_sizes
+from ropectl.checkpoint.gguf_patch import patch_gguf_file
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
-from ropectl.checkpoint.record import CARD, describe_files, patch_record
+from ropectl.checkpoint.record import CARD, patch_record
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.checkpoint.staging import prepare_place
-from ropectl.checkpoint.weights import is_rewritten, source_files, source_places, write_weights
-from ropectl.checkpoint.writing import TOKENIZER_CONFIG, stage_adapter, stage_checkpoint, tokenizer_config
+from ropectl.checkpoint.weights import hub_sizes, is_rewritten, source_files, source_places, write_weights
+from ropectl.checkpoint.writing import TOKENIZER_CONFIG, load_options, stage_adapter, stage_checkpoint, tokenizer_config
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
-from ropectl.hf.config.source import ModelSource, read_config
-from ropectl.hf.model.loading import LoadOptions
+from ropectl.hf.config.source import read_config
 from ropectl.reporter import Reporter
 
 
@@ -26,7 +24,7 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
 
     Args:
         settings: Which checkpoint, which method, where to.
-        reporter: Told about progress and notes.
+        reporter: Shows progress and notes.
 
     Returns:
         The record, which is also stored as ``ropectl.json``; with ``dry_run`` the plan in the same form.
@@ -37,56 +35,48 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
     """
     reporter = reporter or Reporter()
     if settings.gguf_patch is not None:
-        record, notes = patch_gguf_file(settings)
-        for note in notes:
+        record = patch_gguf_file(settings)
+        for note in record["notes"]:
             reporter.note(note)
         return record
     source = read_config(
         settings.model, settings.revision, settings.original_length, settings.trust_remote_code, settings.layers
     )
     plan = plan_patch(settings, source)
-    out = _checked_out(settings, source)
+    if settings.out is not None:
+        prepare_place(settings.out, source_places(source), settings.overwrite)
+    elif not settings.dry_run:
+        raise ConfigError(
+            "patch needs a place to write to.", "Type for example: -o patched, or --dry-run to see the plan"
+        )
     for note in plan.notes:
         reporter.note(note)
     if settings.dry_run:
         return _dry_run(settings, plan, reporter)
-    assert out is not None
     if source.adapter is not None and not settings.merge:
-        return _write_adapter(settings, plan, out, reporter)
-    return _write_checkpoint(settings, plan, out, reporter)
+        return _write_adapter(settings, plan, reporter)
+    return _write_checkpoint(settings, plan, reporter)
 
 
-def _checked_out(settings: PatchSettings, source: ModelSource) -> Path | None:
-    if settings.out is None:
-        if settings.dry_run:
-            return None
-        raise ConfigError(
-            "patch needs a place to write to.", "Type for example: -o patched, or --dry-run to see the plan"
-        )
-    prepare_place(settings.out, source_places(source), settings.overwrite)
-    return settings.out
-
-
-def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, out: Path, reporter: Reporter) -> dict[str, Any]:
-    names = ("dtype", "trust_remote_code", "allow_pickle")
-    options = LoadOptions(**{name: getattr(settings, name) for name in names})
+def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> dict[str, Any]:
+    assert settings.out is not None
     if is_rewritten(plan.source, settings.merge):
 
         def write(aside: Path) -> dict[str, Any]:
             reporter.start("loading and saving weights")
-            write_weights(plan.source, aside, options, reporter.note)
+            write_weights(plan.source, aside, load_options(settings), reporter.note)
             return {"rewritten": True}
 
-        return stage_checkpoint(settings, plan, out, write, reporter, options=options)
+        return stage_checkpoint(settings, plan, write, reporter)
     files = source_files(plan.source, settings.allow_pickle)
-    check_space(out, 0 if settings.link else files.num_bytes)
+    check_space(settings.out, 0 if settings.link else files.num_bytes)
     tokenizer_config(plan, files.root)  # damage shows here, before anything is copied
 
     def copy(aside: Path) -> dict[str, Any]:
         _copy(settings, files, aside, reporter)
-        return describe_files(files, settings)
+        return files.describe(settings.link)
 
-    return stage_checkpoint(settings, plan, out, copy, reporter, options=options, origin=files.root)
+    return stage_checkpoint(settings, plan, copy, reporter, origin=files.root)
 
 
 def _copy(settings: PatchSettings, files: FileList, aside: Path, reporter: Reporter) -> None:
@@ -95,14 +85,16 @@ def _copy(settings: PatchSettings, files: FileList, aside: Path, reporter: Repor
     if settings.drop_code:
         kept = [name for name in kept if not name.endswith(".py")]
     if files.left_out:
-        reporter.note(f"Left out, for pickles can run code: {', '.join(files.left_out)}. To copy them: --allow-pickle")
+        reporter.note(
+            f"Left out, because pickles can run code: {', '.join(files.left_out)}. To copy them: --allow-pickle"
+        )
     copied = FileList(files.root, tuple(kept))
     reporter.start("linking" if settings.link else "copying", copied.num_bytes, unit="bytes")
     copy_files(copied, aside, settings.link, reporter.advance)
 
 
-def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter: Reporter) -> dict[str, Any]:
-    """Writes a copy of an adapter: it keeps its weights, and gets its scaling beside them."""
+def _write_adapter(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> dict[str, Any]:
+    """Writes a copy of an adapter with its scaling; the weights stay as they are."""
     assert plan.source.adapter is not None
     files = list_files(plan.source.adapter.path, settings.allow_pickle)
 
@@ -111,9 +103,9 @@ def _write_adapter(settings: PatchSettings, plan: PatchPlan, out: Path, reporter
         for name in (TOKENIZER_CONFIG, CARD):
             if (files.root / name).is_file():
                 (aside / name).write_bytes((files.root / name).read_bytes())
-        return describe_files(files, settings)
+        return files.describe(settings.link)
 
-    return stage_adapter(settings, plan, out, copy)
+    return stage_adapter(settings, plan, copy)
 
 
 def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> dict[str, Any]:
@@ -127,8 +119,8 @@ def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> di
         try:
             check_weights(files)
         except ConfigError as error:
-            reporter.note(f"{error} The plan stands, but writing would stop here.")
-        record["files"] = describe_files(files, settings)
+            reporter.note(f"{error} The plan is valid, but writing would stop here.")
+        record["files"] = files.describe(settings.link)
     else:
         sizes = hub_sizes(plan.source.location, plan.source.commit)
         record["files"] = {"num_files": len(sizes), "num_bytes": sum(sizes.values()), "linked": False, "left_out": []}

@@ -1,4 +1,4 @@
-"""Decides and checks what ``patch`` will do, before a byte is written."""
+"""Plans a patch: decides on the method, the target length and the config, and checks them before a byte is written."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class PatchPlan:
 
     Attributes:
         source: The checkpoint.
-        method: What will be computed.
+        method: The method that will be in force.
         seq_len: The length at which a length-dependent method is frozen [tokens]; None if it is not.
-        patch: How the config says it.
+        patch: The method in the words of the config.
         target_length: The context that is meant to work [tokens].
-        notes: What a person should know, most telling first.
+        notes: What a person should know, most important first.
     """
 
     source: ModelSource
@@ -54,7 +54,7 @@ class PatchPlan:
         return frozen_method(self.patch.rope_parameters, self.geometry, self.target_length)
 
     def sidecar(self) -> Sidecar:
-        """Returns what the config alone does not say."""
+        """Returns the content of the sidecar: what the config alone does not say."""
         return Sidecar(
             method=str(self.method),
             geometry=self.geometry,
@@ -78,7 +78,7 @@ class PatchPlan:
         return config
 
     def tokenizer_config(self, on_disk: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the content of the new ``tokenizer_config.json``: its limit raised, for some runtimes obey it."""
+        """Returns the content of the new ``tokenizer_config.json``: its limit is raised, as some runtimes obey it."""
         limit = on_disk.get("model_max_length")
         if isinstance(limit, int | float) and 0 < limit < min(NO_LIMIT, self.target_length):
             return {**on_disk, "model_max_length": self.target_length}
@@ -86,22 +86,26 @@ class PatchPlan:
 
 
 def plan_patch(settings: PatchSettings, source: ModelSource) -> PatchPlan:
-    """Returns what is to be done to a checkpoint.
+    """Returns the plan for a checkpoint.
 
     Raises:
-        ConfigError: If the request cannot work, or would stack on, or lose, scaling that is there.
+        ConfigError: If the request cannot work, or would stack on or lose the scaling of the checkpoint.
     """
     rope = source.rope
     if settings.replace and settings.compose:
         raise ConfigError("--replace and --compose contradict each other.", "Give one of them.")
     if settings.strict and rope.warnings:
-        raise ConfigError(rope.warnings[0], "Mend the config, or leave out --strict.")
-    _check_code(settings, source)
+        raise ConfigError(rope.warnings[0], "Correct the config, or leave out --strict.")
+    if "auto_map" in source.config and not (settings.trust_remote_code or settings.drop_code):
+        raise ConfigError(
+            f"{source.name} brings its own model code (auto_map), and what that makes of a scaling is not known.",
+            "To leave the code out and rely on the classes of transformers: --drop-code. To keep and run it: --trust-remote-code",
+        )
     factor = resolve_factor(rope.geometry, settings.factor, settings.target_length)
     method = _method(settings, source, factor)
-    seq_len = _frozen_length(settings, method)
+    seq_len = settings.freeze_at
+    _check_freezing(method, source, seq_len)
     patch = family_patch(method, rope.geometry, source.config, seq_len)
-    _check_expressible(method, source, seq_len)
     target = _target_length(settings, method, rope.geometry, factor, seq_len)
     if settings.method is None and patch.rope_parameters["rope_type"] == "llama3":
         target = max(target, rope.max_position_embeddings)  # Llama 3.1 declares 131072, and 8 * 8192 is half of that
@@ -149,25 +153,8 @@ def _method(settings: PatchSettings, source: ModelSource, factor: float | None) 
     return method
 
 
-def _check_code(settings: PatchSettings, source: ModelSource) -> None:
-    if "auto_map" not in source.config or settings.trust_remote_code or settings.drop_code:
-        return
-    raise ConfigError(
-        f"{source.name} brings its own model code (auto_map), and what that makes of a scaling is not known.",
-        "To leave the code out and rely on the classes of transformers: --drop-code. To keep and run it: --trust-remote-code",
-    )
-
-
-def _frozen_length(settings: PatchSettings, method: ScalingMethod) -> int | None:
-    if settings.freeze_at is not None and not method.depends_on_seq_len:
-        raise ConfigError(
-            f"{method.label} does not depend on the length, so there is nothing to freeze.", "Leave out --freeze-at."
-        )
-    return settings.freeze_at
-
-
 def needs_freezing(method: ScalingMethod, source: ModelSource) -> bool:
-    """Returns whether a method depends on the length in a way that no stock config of this checkpoint can say."""
+    """Returns whether a method depends on the length in a way that no stock config of this checkpoint can express."""
     geometry = source.rope.geometry
     if not method.depends_on_seq_len:
         return False
@@ -175,13 +162,17 @@ def needs_freezing(method: ScalingMethod, source: ModelSource) -> bool:
     return native is None or native.rope_parameters["rope_type"] != patch.rope_parameters["rope_type"]
 
 
-def _check_expressible(method: ScalingMethod, source: ModelSource, seq_len: int | None) -> None:
-    """Refuses a length-dependent method whose config would be one length's."""
+def _check_freezing(method: ScalingMethod, source: ModelSource, seq_len: int | None) -> None:
+    """Refuses to freeze what does not depend on the length, and asks for a length where the config can hold only one."""
+    if seq_len is not None and not method.depends_on_seq_len:
+        raise ConfigError(
+            f"{method.label} does not depend on the length, so there is nothing to freeze.", "Leave out --freeze-at."
+        )
     if seq_len is None and needs_freezing(method, source):
         geometry = source.rope.geometry
         length = 4 * geometry.original_max_position_embeddings
         raise MethodError(
-            f"{method.label} computes other frequencies for every length, and no stock config of this model can say that.",
+            f"{method.label} computes other frequencies for every length, and no stock config of this model can express that.",
             f"To write the frequencies of one length, used at all lengths: --freeze-at {length}",
         )
 

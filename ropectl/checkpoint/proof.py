@@ -1,4 +1,4 @@
-"""A written checkpoint is read back by stock classes and compared with the method, before anybody sees it."""
+"""Reads a written checkpoint back with stock classes and compares it with the method, before it gets its name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ropectl.hf.config.writer import REPLACED_KEYS
 
 
 def prove_checkpoint(folder: Path, plan: PatchPlan, trust_remote_code: bool = False) -> dict[str, Any]:
-    """Returns what was compared, with the differences that were found; no weight is loaded.
+    """Returns the comparisons that were made, with the differences that were found; no weight is loaded.
 
     Args:
         folder: The checkpoint as written.
@@ -32,12 +32,12 @@ def prove_checkpoint(folder: Path, plan: PatchPlan, trust_remote_code: bool = Fa
 
 
 def _compare_dialects(config: Mapping[str, Any], plan: PatchPlan) -> None:
-    """Reads the file as transformers 4 does and as transformers 5 does; sizes that it leaves to its class are filled in."""
+    """Compares how transformers 4 and transformers 5 read the config; sizes that it leaves to its class are filled in."""
     section, layer_type = text_section(config), plan.source.rope.layer_type
     sizes = {key: value for key, value in text_section(plan.source.config).items() if key not in REPLACED_KEYS}
     section = {**sizes, **section}
     if layer_type is not None and ("rope_scaling" not in section or layer_type != family_of(section).layer_scaling):
-        return  # the old dialect has no words for it
+        return  # the old dialect cannot express it
     old = {key: value for key, value in section.items() if key != "rope_parameters"}
     new = {key: value for key, value in section.items() if key not in ("rope_scaling", "rope_theta")}
     length = section.get("original_max_position_embeddings") or named(section, "max_position_embeddings")
@@ -72,7 +72,7 @@ def _compare_tables(folder: Path, plan: PatchPlan, trust_remote_code: bool) -> d
 
 
 def _with_real_tables(model: Any) -> Any:
-    """Gives a model without storage the rotary modules that its class would have built with storage."""
+    """Gives a model on the meta device rotary modules with real tables, as its class builds them."""
     from ropectl.hf.model.rotary import rotary_modules, text_config
 
     names = {id(module): name for name, module in model.named_modules()}

@@ -1,7 +1,7 @@
-"""``verify-runtime``: the same text in transformers and in another runtime, token by token.
+"""``verify-runtime``: compares transformers and another runtime on the same text, token by token.
 
-The runtime lives in an environment of its own; its Python runs a small script that comes with ropectl and
-returns log-probabilities. What differs is then the runtime's reading of the checkpoint, and nothing else.
+The runtime is in an environment of its own, whose Python runs a small script that comes with ropectl and returns
+log-probabilities. Any difference then comes from how the runtime reads the checkpoint.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_DEFAULT_LENGTH = 4096
 
 
 class RuntimeCheckSettings(Settings):
-    """``verify-runtime``."""
+    """The settings of ``verify-runtime``."""
 
     model: Annotated[str, Field(description="checkpoint folder, or .gguf file for llama.cpp"), Option(metavar="MODEL")]
     runtime: Annotated[
@@ -66,11 +66,11 @@ class RuntimeCheckSettings(Settings):
 
 
 def verify_runtime(settings: RuntimeCheckSettings, reporter: Reporter | None = None) -> dict[str, Any]:
-    """Returns the log-probabilities' differences between a runtime and transformers on one checkpoint.
+    """Returns how much the log-probabilities of a runtime and of transformers differ on one checkpoint.
 
     Args:
         settings: The checkpoint, the runtime and the text.
-        reporter: Told about progress and notes.
+        reporter: Shows progress and notes.
 
     Raises:
         ConfigError: If the checkpoint is not in the runtime's format, or there is no such Python.
@@ -81,10 +81,10 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: Reporter | None = N
     source = read_config(settings.model, None, settings.original_length, settings.trust_remote_code)
     if (source.gguf_file is not None) != probe.reads_gguf:
         wanted = "a .gguf file" if probe.reads_gguf else "a checkpoint folder"
-        raise ConfigError(f"{settings.runtime} reads {wanted}; {settings.model} is none.", f"Give {wanted}.")
+        raise ConfigError(f"{settings.runtime} reads {wanted}; {settings.model} is not one.", f"Give {wanted}.")
     if source.adapter is not None:
         raise ConfigError(
-            f"{settings.model} is an adapter, and the runtime would see its base alone.",
+            f"{settings.model} is an adapter, and the runtime would only see its base.",
             f"Merge it first: ropectl patch {shlex.quote(settings.model)} -o merged",
         )
     python = settings.python.expanduser().absolute()  # the runtime starts in another folder; links stay, as in venvs
@@ -95,7 +95,12 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: Reporter | None = N
     for warning in source.rope.warnings:
         reporter.note(warning)
     target = max(source.rope.capacity(source.rope.method) or 0, source.rope.max_position_embeddings)
-    _check_length(settings, source, target)
+    if settings.length is not None and settings.length >= target:  # runtimes refuse more than the checkpoint declares
+        raise ConfigError(
+            f"length = {settings.length} is not below what {source.name} is meant for, {target} tokens, and the runtime "
+            "generates one more.",
+            f"Type for example: --length {target - 1}",
+        )
     options = LoadOptions("float32", "cpu", settings.trust_remote_code, settings.allow_pickle)
     ids = _token_ids(settings, source, options, settings.length or min(target, MAX_DEFAULT_LENGTH) - 1)
     positions = _positions(len(ids), settings.positions)
@@ -108,18 +113,8 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: Reporter | None = N
     return _record(settings, source, ids, positions, [ours[position - 1] for position in positions], theirs)
 
 
-def _check_length(settings: RuntimeCheckSettings, source: ModelSource, target: int) -> None:
-    """Runtimes refuse what the checkpoint does not declare; said here before anything loads."""
-    if settings.length is not None and settings.length >= target:
-        raise ConfigError(
-            f"length = {settings.length} is not below what {source.name} is meant for, {target} tokens, and the runtime "
-            "generates one more.",
-            f"Type for example: --length {target - 1}",
-        )
-
-
 def _token_ids(settings: RuntimeCheckSettings, source: ModelSource, options: LoadOptions, length: int) -> list[int]:
-    """The first document that is long enough, cut."""
+    """Returns the beginning of the first document that is long enough."""
     tokenizer = load_tokenizer(source, options)
     longest = 0
     for document in open_source(settings.text):

@@ -1,4 +1,4 @@
-"""What can be set for ``patch``."""
+"""Settings of ``patch``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ropectl.setting_types import HomePath
 
 
 class PatchSettings(ModelSettings):
-    """``patch``."""
+    """The settings of ``patch``."""
 
     method: MethodSpec = None
     out: Annotated[

@@ -1,4 +1,4 @@
-"""A folder or file that is either whole or not there: written aside under a hidden name, then renamed."""
+"""Writes a folder or file under a hidden name and renames it once it is complete."""
 
 from __future__ import annotations
 
@@ -13,20 +13,16 @@ from pathlib import Path
 from ropectl.errors import ConfigError
 from ropectl.runs import check_writable
 
-#: What a checkpoint or an adapter has, and other folders do not.
+#: Files that mark a folder as a checkpoint or an adapter.
 _MARKS = ("config.json", "adapter_config.json")
 
 
-def check_name(out: Path) -> None:
-    """Checks that a file system takes the name, and that of the place beside it that is written first.
-
-    Raises:
-        ConfigError: If it is too long, or otherwise impossible.
-    """
+def _check_name(out: Path) -> None:
+    """Checks that the file system accepts the name, and the longer hidden name that is written first."""
     try:
         os.lstat(_beside(out.absolute(), "tmp"))
     except (FileNotFoundError, NotADirectoryError):
-        pass  # the usual case, and one that has a message of its own
+        pass  # the usual case, and one with its own message later
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"--out {out} is not possible: {reason}.", "Choose another name.") from None
@@ -37,28 +33,24 @@ def _beside(out: Path, kind: str) -> Path:
 
 
 def prepare_place(out: Path, sources: Sequence[Path], overwrite: bool) -> None:
-    """Checks all that can be known of a place before anything is written to it, and tidies up what killed runs left there.
+    """Checks a place before anything is written to it, and removes what killed runs left there.
 
     Args:
         out: The place.
-        sources: What may not be touched.
-        overwrite: Whether what stands there may be replaced.
+        sources: Places that must not be touched.
+        overwrite: Whether what is there may be replaced.
 
     Raises:
         ConfigError: If it cannot be written.
     """
-    check_name(out)
+    _check_name(out)
     clear_leftovers(out)
-    check_out(out, sources, overwrite)
+    _check_out(out, sources, overwrite)
     check_writable(out.parent)
 
 
-def check_out(out: Path, sources: Sequence[Path], overwrite: bool) -> None:
-    """Checks that the result can be written and touches nothing that is to stay.
-
-    Raises:
-        ConfigError: If it cannot.
-    """
+def _check_out(out: Path, sources: Sequence[Path], overwrite: bool) -> None:
+    """Checks that the result replaces nothing that is to stay."""
     for source in sources:
         here, there = out.resolve(), source.resolve()
         if here == there or there in here.parents or here in there.parents:
@@ -84,11 +76,11 @@ def check_out(out: Path, sources: Sequence[Path], overwrite: bool) -> None:
 def staged(out: Path, overwrite: bool) -> Iterator[Path]:
     """Yields a path beside ``out`` to write to; renamed to ``out`` at the end, removed after any failure.
 
-    What stood at ``out`` is moved away only once the new result is whole. Left-overs of a killed run
-    under the same name are removed.
+    What was at ``out`` is moved away only once the new result is complete. Leftovers of a killed run under the
+    same name are removed.
 
     Raises:
-        ConfigError: If meanwhile another run has put its result there, and replacing it was not asked for.
+        ConfigError: If another run has put its result there in the meantime, and replacing it was not asked for.
     """
     out = out.absolute()
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +90,7 @@ def staged(out: Path, overwrite: bool) -> Iterator[Path]:
         yield aside
         if out.exists() and not (out.is_dir() and not any(out.iterdir())):
             if not overwrite:
-                raise ConfigError(f"{out} has come to exist meanwhile.", "To replace it: --overwrite")
+                raise ConfigError(f"{out} has been created in the meantime.", "To replace it: --overwrite")
             out.rename(old)
         try:
             aside.rename(out)
@@ -121,7 +113,7 @@ def _remove(path: Path) -> None:
 
 
 def clear_leftovers(out: Path) -> None:
-    """Removes what killed runs left beside ``out``; puts back what one had moved away and not yet replaced."""
+    """Removes what killed runs left next to ``out``; puts back what one had moved away and not yet replaced."""
     pattern = re.compile(re.escape(f".{out.name}.") + r"(\d+)\.(tmp|old)")
     for path in sorted(out.absolute().parent.glob(f".{glob.escape(out.name)}.*")):
         match = pattern.fullmatch(path.name)

@@ -1,20 +1,21 @@
-"""Weights that cannot be copied as they are: GGUF files and merged adapters are loaded and saved once."""
+"""The weights of a source: where they are, fetched from the hub if need be, and written again where they cannot be copied.
+
+GGUF files and merged adapters are loaded and saved once.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ropectl.checkpoint.files import PICKLE_SUFFIXES, FileList, check_weights, list_files
-from ropectl.checkpoint.hub import download
-from ropectl.checkpoint.logits import checkpoint_dtype
-from ropectl.errors import RopectlError
+from ropectl.errors import ConfigError, RopectlError
 from ropectl.hf.config.source import ModelSource
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
 
-#: What an adapter may bring in place of its base's.
+#: Files that an adapter may bring in place of its base's.
 _TOKENIZER_FILES = (
     "tokenizer*",
     "special_tokens_map.json",
@@ -24,12 +25,14 @@ _TOKENIZER_FILES = (
     "chat_template*",
 )
 
-#: Not copied beside weights that are rewritten: these describe the old ones.
+#: Not copied to rewritten weights: these files hold or describe the old ones.
 _OF_WEIGHTS = (".safetensors", ".safetensors.index.json", ".bin.index.json")
+
+_DTYPES = ("float32", "bfloat16", "float16")
 
 
 def source_places(source: ModelSource) -> tuple[Path, ...]:
-    """Returns the local files and folders that a model is read from: none of them may be written to."""
+    """Returns the local files and folders that a model is read from; none of them may be written to."""
     places = [Path(source.location) / (source.gguf_file or "")]
     if source.adapter is not None:
         places.append(source.adapter.path)
@@ -37,17 +40,43 @@ def source_places(source: ModelSource) -> tuple[Path, ...]:
 
 
 def source_files(source: ModelSource, allow_pickle: bool) -> FileList:
-    """Returns the files that a checkpoint consists of, fetched from the hub where it is there.
+    """Returns the files of a checkpoint; what is missing in the hub's cache is fetched.
 
     Raises:
-        ConfigError: If weights are missing or incomplete.
+        ConfigError: If weights are missing or incomplete, or the hub cannot be reached.
     """
     folder = Path(source.location)
     if not folder.is_dir():
-        folder = download(source.location, source.commit, allow_pickle)
+        from huggingface_hub import snapshot_download
+
+        ignored = None if allow_pickle else [f"*{suffix}" for suffix in PICKLE_SUFFIXES]
+        try:
+            folder = Path(snapshot_download(source.location, revision=source.commit, ignore_patterns=ignored))
+        except Exception as error:  # the hub client raises many kinds
+            raise _unreachable(source.location, error) from None
     files = list_files(folder, allow_pickle)
     check_weights(files)
     return files
+
+
+def hub_sizes(name: str, commit: str | None) -> dict[str, int]:
+    """Returns the files of a repository on the hub and their sizes [bytes].
+
+    Raises:
+        ConfigError: If the hub cannot be reached.
+    """
+    from huggingface_hub import HfApi
+
+    try:
+        info = HfApi().model_info(name, revision=commit, files_metadata=True)
+    except Exception as error:  # the hub client raises many kinds
+        raise _unreachable(name, error) from None
+    return {file.rfilename: file.size or 0 for file in info.siblings or ()}
+
+
+def _unreachable(name: str, error: Exception) -> ConfigError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return ConfigError(f"{name} cannot be fetched from the hub: {reason}", "Check the connection, or give a folder.")
 
 
 def is_rewritten(source: ModelSource, merge: bool) -> bool:
@@ -56,7 +85,7 @@ def is_rewritten(source: ModelSource, merge: bool) -> bool:
 
 
 def write_weights(source: ModelSource, out: Path, options: LoadOptions, note: Callable[[str], None]) -> None:
-    """Loads the model and saves it to a folder, with tokenizer, and the base's other files where it has any.
+    """Loads a model and saves it to a folder, with its tokenizer and the other files of the source.
 
     Raises:
         RopectlError: If saving fails.
@@ -89,12 +118,12 @@ def save_model(model: Any, source: ModelSource, out: Path, options: LoadOptions)
             tokenizer = load_tokenizer(source, options)
             tokenizer.model_max_length = model.config.get_text_config().max_position_embeddings  # it had been lifted
             tokenizer.save_pretrained(out)
-        _readable(out)
+        _make_readable(out)
     except OSError as error:
         raise RopectlError(f"The weights cannot be saved to {out.parent}: {error.strerror or error}.") from None
 
 
-def _readable(folder: Path) -> None:
+def _make_readable(folder: Path) -> None:
     """Gives weight files the permissions of any new file; safetensors makes them private."""
     (folder / "probe").touch()
     mode = (folder / "probe").stat().st_mode
@@ -110,8 +139,14 @@ def written_dtype(source: ModelSource, dtype: str) -> str:
     return "float32" if source.gguf_file is not None else checkpoint_dtype(source.config)
 
 
+def checkpoint_dtype(config: Mapping[str, Any]) -> str:
+    """Returns the type in which a checkpoint's weights are stored; float32 where its config names none that is known."""
+    name = str(config.get("dtype") or config.get("torch_dtype") or "float32").removeprefix("torch.")
+    return name if name in _DTYPES else "float32"
+
+
 def copy_other_files(source: ModelSource, out: Path, allow_pickle: bool) -> None:
-    """Copies what stands beside the weights of a source: tokenizer, generation settings, model card."""
+    """Copies all files of a source but its weights: tokenizer, generation settings, model card."""
     if source.gguf_file is not None:
         return
     files = source_files(source, allow_pickle)

@@ -1,4 +1,4 @@
-"""Writes a checkpoint or an adapter aside, proves what was written, and gives it its name."""
+"""Writes a checkpoint or an adapter under a hidden name, proves it, and renames it."""
 
 from __future__ import annotations
 
@@ -23,23 +23,19 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 def stage_checkpoint(
     settings: PatchSettings,
     plan: PatchPlan,
-    out: Path,
     write: Callable[[Path], dict[str, Any]],
     reporter: Reporter,
     *,
-    options: LoadOptions,
     origin: Path | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Writes a checkpoint aside, proves it, and gives it its name; returns its record.
+    """Writes a checkpoint to ``settings.out`` once it is proven; returns its record.
 
     Args:
         settings: What was asked for.
         plan: The scaling.
-        out: Where it will stand.
         write: Writes weights and all other files into a folder; returns what the record says of them.
-        reporter: Told about progress.
-        options: How the source is loaded, where logits are compared.
+        reporter: Shows progress.
         origin: Where config, tokenizer's config and model card are read; the new folder itself by default.
         extra: Added to the record.
 
@@ -49,7 +45,8 @@ def stage_checkpoint(
     from ropectl.checkpoint.logits import compare_logits
     from ropectl.checkpoint.proof import prove_checkpoint
 
-    with staged(out, settings.overwrite) as aside:
+    assert settings.out is not None
+    with staged(settings.out, settings.overwrite) as aside:
         aside.mkdir()
         files = write(aside)
         config, tokenizer = _write_configs(settings, plan, aside, origin or aside)
@@ -57,7 +54,7 @@ def stage_checkpoint(
         verified = prove_checkpoint(aside, plan, settings.trust_remote_code)
         if settings.verify_logits:
             reporter.start("comparing logits")
-            verified["logits"] = compare_logits(aside, plan, options)
+            verified["logits"] = compare_logits(aside, plan, load_options(settings))
         record = patch_record(settings, plan, config, verified, tokenizer)
         record["files"] = files
         record |= extra or {}
@@ -68,47 +65,43 @@ def stage_checkpoint(
 def stage_adapter(
     settings: PatchSettings,
     plan: PatchPlan,
-    out: Path,
     write: Callable[[Path], dict[str, Any]],
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Writes an adapter aside, its scaling in ``ropectl.json`` beside it, and gives it its name; returns its record.
+    """Writes an adapter to ``settings.out``, with its scaling in ``ropectl.json``; returns its record.
 
     Args:
         settings: What was asked for.
         plan: The scaling.
-        out: Where it will stand.
         write: Writes the adapter into a folder; returns what the record says of its files.
         extra: Added to the record.
     """
-    with staged(out, settings.overwrite) as aside:
+    assert settings.out is not None
+    base, place = shlex.quote(plan.source.location), f"ropectl itself loads {settings.out} as it is."
+    command = (
+        f"ropectl patch {base} --replace -m '{plan.method}' -o base-scaled   # then load the adapter on base-scaled"
+    )
+    with staged(settings.out, settings.overwrite) as aside:
         aside.mkdir()
         files = write(aside)
         record = patch_record(settings, plan, plan.config(plan.source.writable_config), {}, {})
         record["files"] = files
-        record["next_steps"] = [_adapter_step(settings, plan)]
+        record["next_steps"] = [{"runtime": "all", "command": command, "refusal": None, "notes": [place]}]
         record |= extra or {}
         write_descriptions(aside, record)
     return record
 
 
-def _adapter_step(settings: PatchSettings, plan: PatchPlan) -> dict[str, Any]:
-    base = shlex.quote(plan.source.location)
-    command = (
-        f"ropectl patch {base} --replace -m '{plan.method}' -o base-scaled   # then load the adapter on base-scaled"
-    )
-    return {
-        "runtime": "all",
-        "command": command,
-        "refusal": None,
-        "notes": [f"ropectl itself loads {settings.out} as it is."],
-    }
+def load_options(settings: PatchSettings) -> LoadOptions:
+    """Returns how the source is loaded."""
+    names = ("dtype", "trust_remote_code", "allow_pickle")
+    return LoadOptions(**{name: getattr(settings, name) for name in names})
 
 
 def _write_configs(
     settings: PatchSettings, plan: PatchPlan, aside: Path, origin: Path
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Writes the config and what belongs to it, from the texts in ``origin``; returns the model's and the tokenizer's."""
+    """Writes the model's and the tokenizer's config, made from those in ``origin``, and returns them; copies the model card."""
     is_fresh = origin == aside  # written a moment ago by transformers
     before = json.loads((origin / "config.json").read_text()) if is_fresh else plan.source.writable_config
     config = plan.config(before, settings.drop_code)

@@ -1,7 +1,7 @@
-"""From trained weights to a checkpoint as ``patch`` writes it.
+"""Writes trained weights as a checkpoint, as ``patch`` does.
 
-The weights are put into a model that is loaded anew, on the CPU, whatever engine trained them: what is written
-depends on nothing but the source and what was trained, and nothing that was trained can be left out unseen.
+The weights are put into a model that is loaded again, on the CPU, whatever engine trained them: the result depends
+on the source and the trained weights only, and no trained weight can be left out unnoticed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from ropectl.checkpoint.plan import PatchPlan
-from ropectl.checkpoint.settings import PatchSettings
 from ropectl.checkpoint.weights import copy_other_files, save_model, written_dtype
 from ropectl.checkpoint.writing import stage_adapter, stage_checkpoint
 from ropectl.errors import ConfigError, TrainingError
@@ -22,12 +20,12 @@ from ropectl.hf.config.source import ModelSource
 from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.reporter import Reporter
 from ropectl.train.engine.engine import load_weights
-from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies.strategy import Strategy
+from ropectl.train.task import Task
 
 
 def check_base(source: ModelSource, strategy: Strategy) -> None:
-    """Checks that an adapter that is kept has a checkpoint to belong to.
+    """Checks that an adapter has a checkpoint to belong to if it is not merged.
 
     Raises:
         ConfigError: If the source is itself an adapter, or a GGUF file.
@@ -41,34 +39,22 @@ def check_base(source: ModelSource, strategy: Strategy) -> None:
 
 
 def export(
-    settings: FinetuneSettings,
-    patch: PatchSettings,
-    plan: PatchPlan,
-    strategy: Strategy,
-    weights: Mapping[str, Any],
-    training: Mapping[str, Any],
-    note: Callable[[str], None],
+    task: Task, weights: Mapping[str, Any], training: Mapping[str, Any], note: Callable[[str], None]
 ) -> dict[str, Any]:
     """Writes the result and returns its record.
 
     Args:
-        settings: What was asked for.
-        patch: The same, as ``patch`` takes it.
-        plan: The scaling.
-        strategy: How weights were trained.
+        task: What was asked for.
         weights: The trained weights by name.
         training: What the record says of the training.
-        note: Told what was validated.
+        note: Called with what was validated, in words.
 
     Raises:
         TrainingError: If a tensor is empty or missing in what was written.
     """
-    assert settings.out is not None
-    source = plan.source
-    names = ("trust_remote_code", "allow_pickle")
-    flags = {name: getattr(settings, name) for name in names}
+    settings, source, strategy = task.settings, task.source, task.strategy
     dtype = written_dtype(source, settings.save_dtype)
-    options = LoadOptions(dtype="float32", device="cpu", **flags)
+    options = LoadOptions("float32", "cpu", settings.trust_remote_code, settings.allow_pickle)
 
     def write(aside: Path) -> dict[str, Any]:
         import torch
@@ -83,7 +69,7 @@ def export(
             copy_other_files(source, aside, settings.allow_pickle)
             merged = strategy.merged(model).to(getattr(torch, dtype))
             save_model(merged, source, aside, options)
-            # Not their number: some families divide or join tensors when they are written.
+            # Not their number: some families split or join tensors when they are written.
             expected = {"num_bytes": sum(p.numel() * p.element_size() for p in merged.parameters())}
         count, size = validate_files(aside, **expected)
         note(f"Validated {count} tensors, {size:,} bytes.")
@@ -91,8 +77,8 @@ def export(
 
     extra = {"training": dict(training)}
     if strategy.keeps_adapter:
-        return stage_adapter(patch, plan, settings.out, write, extra)
-    return stage_checkpoint(patch, plan, settings.out, write, Reporter(), options=options, extra=extra)
+        return stage_adapter(task.patch, task.plan, write, extra)
+    return stage_checkpoint(task.patch, task.plan, write, Reporter(), extra=extra)
 
 
 def _base_name(source: ModelSource) -> str:
@@ -101,12 +87,12 @@ def _base_name(source: ModelSource) -> str:
 
 
 def validate_files(folder: Path, num_tensors: int = 1, num_bytes: int = 1) -> tuple[int, int]:
-    """Returns number and bytes of the tensors in a folder, having checked each by its header.
+    """Checks the tensors in a folder by their headers; returns their number and bytes.
 
     Args:
         folder: A checkpoint or an adapter.
-        num_tensors: How many tensors there have to be at least.
-        num_bytes: How many bytes they have to take at least.
+        num_tensors: The fewest tensors that are expected.
+        num_bytes: The fewest bytes that are expected.
 
     Raises:
         TrainingError: If a tensor is empty, a file is shorter than it says, or tensors are missing.
@@ -118,7 +104,7 @@ def validate_files(folder: Path, num_tensors: int = 1, num_bytes: int = 1) -> tu
                 parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is not a dictionary)
                 headers = {name: (part.get_shape(), part.get_dtype()) for name, part in parts.items()}
         except SafetensorError as error:
-            raise TrainingError(f"{path.name} is not whole: {error}.", "Is the disk full?") from None
+            raise TrainingError(f"{path.name} is incomplete: {error}.", "Is the disk full?") from None
         for name, (shape, dtype) in headers.items():
             if math.prod(shape) == 0:
                 raise TrainingError(f"{path.name}: the tensor {name} has shape {shape}: nothing was saved of it.")
@@ -126,7 +112,7 @@ def validate_files(folder: Path, num_tensors: int = 1, num_bytes: int = 1) -> tu
         count += len(headers)
     if count < num_tensors or size < num_bytes:
         raise TrainingError(
-            f"What was written holds {count} tensors and {size:,} bytes; expected are at least {num_tensors} and {num_bytes:,}."
+            f"The written files hold {count} tensors and {size:,} bytes; expected are at least {num_tensors} and {num_bytes:,}."
         )
     return count, size
 

@@ -1,4 +1,4 @@
-"""Explains why a run failed for want of memory or of disk: what is left, and what can be done about it."""
+"""Explains a run that ran out of memory or disk: which state is left, and what can be done about it."""
 
 from __future__ import annotations
 
@@ -18,34 +18,30 @@ _DISK_SIGNS = ("No space left on device", "Disk quota exceeded", "File too large
 
 @contextmanager
 def failures_explained(task: Task, folder: TrainingFolder) -> Iterator[None]:
-    """Turns running out of memory, and a full disk, into what can be done about it.
+    """Turns errors of memory and disk into messages that say what to do.
 
     Raises:
-        TrainingError: Naming the length and the levers, or the folder; and the last saved state.
+        TrainingError: Naming the length and the ways to need less, or the folder; and the last saved state.
     """
     try:
         yield
     except Exception as error:  # safetensors' own type is neither an OSError nor a RuntimeError
-        if _is_of_disk(error):
+        number = getattr(error, "errno", None)
+        if number in _DISK_NUMBERS or any(sign in str(error) for sign in _DISK_SIGNS):
             raise TrainingError(
                 f"{folder.path} cannot be written: the disk is full, or a limit is reached. {folder.describe_newest()}.",
-                "Make room and type the same command again, which goes on from there. Less is kept with --keep 1.",
+                "Make room and type the same command again, which continues from there. To keep less: --keep 1",
             ) from error
         if is_out_of_memory(error):
             raise TrainingError(
                 f"Memory ran out at {task.seq_len} tokens a sequence and micro-batch {task.settings.micro_batch}. {folder.describe_newest()}.",
-                f"{_levers(task)} What needs how much: --dry-run",
+                f"{_levers(task)} To see what needs how much: --dry-run",
             ) from error
         raise
 
 
-def _is_of_disk(error: Exception) -> bool:
-    number = getattr(error, "errno", None)
-    return number in _DISK_NUMBERS or any(sign in str(error) for sign in _DISK_SIGNS)
-
-
 def _levers(task: Task) -> str:
-    """Returns the levers that are left: those in use already are not named."""
+    """Returns the ways to need less memory that are not in use yet."""
     settings = task.settings
     levers = []
     if settings.activation_checkpointing == "off":
@@ -59,4 +55,4 @@ def _levers(task: Task) -> str:
     if settings.strategy == "full":
         levers.append("--strategy lora")
     levers.append("on several devices FSDP2 and --cp-size")
-    return f"Levers: {'; '.join(levers)}."
+    return f"To need less: {'; '.join(levers)}."

@@ -1,4 +1,4 @@
-"""``finetune``: settings in, a tuned checkpoint and its record out.
+"""Carries out ``finetune``: settings in, a tuned checkpoint and its record out.
 
 Cheap checks come first: nothing is loaded before the text gives sequences and the result can be written.
 """
@@ -25,11 +25,11 @@ def finetune(settings: FinetuneSettings, reporter: Reporter | None = None) -> Fi
 
     Args:
         settings: Which model, method and text, how, and where to.
-        reporter: Told about progress and notes.
+        reporter: Shows progress and notes.
 
     Raises:
         ConfigError: If the request cannot work; found before weights load, and nothing is written then.
-        TrainingError: If training diverges or memory runs out; the saved states are whole.
+        TrainingError: If training diverges or memory runs out; the saved states stay valid.
     """
     reporter = reporter or Reporter()
     task = Task.of(settings)
@@ -48,7 +48,7 @@ def finetune(settings: FinetuneSettings, reporter: Reporter | None = None) -> Fi
 
 
 def checked_folder(task: Task) -> TrainingFolder | None:
-    """Returns where the run is kept, once its result can be written; None for an estimate without a place.
+    """Returns the folder of the run, once its result can be written; None for an estimate without a place.
 
     Raises:
         ConfigError: If the place is missing, taken or cannot be written.
@@ -63,17 +63,12 @@ def checked_folder(task: Task) -> TrainingFolder | None:
     prepare_place(settings.out, source_places(task.source), settings.overwrite or settings.resume)
     if settings.out.exists() and not settings.out.is_dir():
         raise ConfigError(f"{settings.out} is a file; the result is a folder.", "Choose another place: --out PATH")
-    _check_outside(settings.out, settings.text)
+    text = Path(parse_address(settings.text, ":#").name)
+    if exists(str(text)) and text.is_dir() and text.resolve() in settings.out.resolve().parents:
+        raise ConfigError(
+            f"{settings.out} is inside the training text {settings.text}: the run's own files would become part of it.",
+            "Choose another place: --out PATH",
+        )
     folder = TrainingFolder(settings.out)
     folder.check_place()
     return folder
-
-
-def _check_outside(out: Path, text: str) -> None:
-    """Refuses to write into the text: the run's own files would be read as text when it is continued."""
-    place = Path(parse_address(text, ":#").name)
-    if exists(str(place)) and place.is_dir() and place.resolve() in out.resolve().parents:
-        raise ConfigError(
-            f"{out} lies inside the training text {text}: the run's own files would become part of it.",
-            "Choose another place: --out PATH",
-        )

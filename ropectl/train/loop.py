@@ -1,11 +1,11 @@
-"""The training loop: one place, no branch on method, model, strategy or engine."""
+"""The training loop, without a branch on method, model, strategy or engine."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ropectl.errors import MeasurementError, TrainingError
@@ -15,15 +15,14 @@ from ropectl.train.checks.validation import Validation, score
 from ropectl.train.context_parallel.sharing import Sharing
 from ropectl.train.data.batches import Batch, Batches, num_targets
 from ropectl.train.engine.engine import Engine
-from ropectl.train.run_state.metrics_file import MetricsFile
-from ropectl.train.run_state.progress import RunProgress
+from ropectl.train.run_state.progress import MetricsFile, RunProgress
 from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.schedule import learning_rate
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.stop import StopSignal
 
-_DIVERGED = "Training has diverged. The saved states before it are whole."
-_LEVERS = "Lower the learning rate (--learning-rate), lengthen the warm-up, or use --precision bf16 or fp32."
+_DIVERGED = "Training has diverged. The states saved before are valid."
+_REMEDY = "Lower the learning rate (--learning-rate), lengthen the warm-up, or use --precision bf16 or fp32."
 
 
 @dataclass
@@ -35,11 +34,11 @@ class Loop:
         engine: Model, optimizer and devices.
         batches: The sequences of this rank.
         folder: Where the run is kept.
-        validation: What is measured on the way; None for nothing.
-        reporter: Told how it goes.
-        progress: How far it is.
+        validation: The measurements on the way; None for none.
+        reporter: Shows progress.
+        progress: The progress of the run.
         sharing: The place of this rank among the others.
-        keep_best: Called with the step whose weights are the best so far; on every rank.
+        keep_best: Called on every rank with the step whose weights are the best so far.
     """
 
     settings: FinetuneSettings
@@ -53,7 +52,7 @@ class Loop:
     keep_best: Callable[[int], None]
 
     def run(self, stop: StopSignal) -> int:
-        """Trains to the end; returns the number of the signal that ended it before, or 0.
+        """Trains to the end; returns 0, or the number of the signal that stopped it.
 
         Raises:
             TrainingError: If the loss or the gradient is not a number.
@@ -63,9 +62,10 @@ class Loop:
         if self.progress.step == 0 and not self.progress.start_score:
             self._validate()
             self._save()  # proves, before anything is spent, that it can be done at all
-        self.reporter.steps(self.settings.steps, self.progress.step)
-        saved = self.progress.step
-        while self.progress.step < self.settings.steps and not self._is_exhausted():
+        settings, saved = self.settings, self.progress.step
+        self.reporter.steps(settings.steps, saved)
+        patience = math.inf if settings.early_stop is None else settings.early_stop
+        while self.progress.step < settings.steps and self.progress.since_best < patience:
             batches = [self.sharing.part(batch) for batch in self.batches.step(self.progress.step)]
             signals = [float(stop.number == number) for number in (2, 15)]
             total, *asked = self.engine.sum(num_targets(batches), *signals)
@@ -75,17 +75,14 @@ class Loop:
                 return 2 if asked[0] else 15
             with self.sharing.use(self.engine.model):
                 self._step(batches, total)
-            if self.settings.eval_every and self.progress.step % self.settings.eval_every == 0:
+            if settings.eval_every and self.progress.step % settings.eval_every == 0:
                 self._validate()
-            if self.progress.step % self.settings.save_every == 0 or self.progress.step == self.settings.steps:
+            if self.progress.step % settings.save_every == 0 or self.progress.step == settings.steps:
                 self._save()
                 saved = self.progress.step
         if saved < self.progress.step:
             self._save()
         return 0
-
-    def _is_exhausted(self) -> bool:
-        return self.settings.early_stop is not None and self.progress.since_best >= self.settings.early_stop
 
     def _step(self, batches: list[Batch], total: float) -> None:
         began, engine, settings = time.perf_counter(), self.engine, self.settings
@@ -111,12 +108,11 @@ class Loop:
         self.progress.step += 1
         self.progress.tokens += int(total)
         self.progress.seconds += seconds
+        finite_norm = norm if math.isfinite(norm) else None  # fp16 skips a step that overflows; JSON has no infinity
         metrics = {
             "step": self.progress.step,
             "loss": mean,
-            "grad_norm": norm
-            if math.isfinite(norm)
-            else None,  # fp16 skips a step that overflows; JSON has no infinity
+            "grad_norm": finite_norm,
             "learning_rate": rate,
             "tokens": self.progress.tokens,
             "tokens_per_second": round(total / seconds, 1),
@@ -129,9 +125,8 @@ class Loop:
         scaled = self.engine.accelerator.mixed_precision == "fp16"  # there, a step whose gradient overflows is left out
         if not math.isfinite(loss) or not (scaled or math.isfinite(norm)):
             raise TrainingError(
-                f"In step {self.progress.step + 1} the loss is {loss:g} and the norm of its gradient {norm:g}: "
-                f"{_DIVERGED}",
-                _LEVERS,
+                f"In step {self.progress.step + 1} the loss is {loss:g} and the norm of its gradient {norm:g}. {_DIVERGED}",
+                _REMEDY,
             )
 
     def _validate(self) -> None:
@@ -140,14 +135,14 @@ class Loop:
         progress = self.progress
         with self.engine.evaluation() as model:
             if not progress.unscaled:
-                self.reporter.start("measuring the model as it is given")
+                self.reporter.start("measuring the original model")
                 progress.unscaled = self.validation.unscaled(model, self.reporter.advance)
             self.reporter.start(f"validation at step {progress.step}", self.validation.tokens)
             try:
                 measured = self.validation.measure(model, self.reporter.advance)
             except MeasurementError as error:
                 raise TrainingError(
-                    f"Validation at step {progress.step}: {error.message} {_DIVERGED}", _LEVERS
+                    f"Validation at step {progress.step}: {error.message} {_DIVERGED}", _REMEDY
                 ) from error
         is_best = self._compare(self.engine.of_main(*score(measured)))
         record = {
@@ -173,9 +168,8 @@ class Loop:
 
     def _save(self) -> None:
         accelerator = self.engine.accelerator
-        values = {name: getattr(self.progress, name) for name in RunProgress.__dataclass_fields__}
         self.folder.save(
-            self.progress.step, values, self.settings.keep, self.engine.save,
+            self.progress.step, asdict(self.progress), self.settings.keep, self.engine.save,
             is_main=accelerator.is_main_process, barrier=accelerator.wait_for_everyone,
         )  # fmt: skip
 

@@ -1,9 +1,11 @@
-"""Prepares a run: its data, its validation, and the folder that is this process's alone."""
+"""Prepares a run: its data, its validation, and its folder, locked against other processes."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from ropectl.errors import ConfigError
@@ -14,7 +16,7 @@ from ropectl.train.data.prepare import make_data
 from ropectl.train.engine.activation_checkpointing import check_choice
 from ropectl.train.failures import failures_explained
 from ropectl.train.run_state.outcome import Finetuned, finished_record
-from ropectl.train.run_state.run_folder import TrainingFolder, run_lock
+from ropectl.train.run_state.run_folder import LOCK, TrainingFolder
 from ropectl.train.task import Task
 from ropectl.train.trainer import Trainer
 
@@ -27,7 +29,7 @@ def run(
     bos_token_id: int | None,
     reporter: Reporter,
 ) -> Finetuned:
-    """Trains, and writes the result; or goes on with what the folder holds; or only estimates.
+    """Trains and writes the result, continuing from what the folder holds; or only estimates.
 
     Args:
         task: What was asked for, checked.
@@ -35,7 +37,7 @@ def run(
         accelerator: Accelerate's, as its launcher set it up.
         tokenizer: The model's tokenizer.
         bos_token_id: What every document begins with; None for nothing.
-        reporter: Told how it goes.
+        reporter: Shows progress and notes.
     """
     settings = task.settings
     check_choice(settings.activation_checkpointing, accelerator.device.type)
@@ -57,19 +59,13 @@ def run(
         reporter.note(f"{settings.out} is the finished result of these settings.")
         return Finetuned(finished, step=finished["training"]["step"])
     sharing = Sharing.of(task, accelerator)
-    _check_free(task)
+    if settings.out.is_dir() and any(settings.out.iterdir()) and not settings.overwrite:
+        raise ConfigError(
+            f"{settings.out} exists already, and is not the result of these settings.",
+            f"To begin again and replace it: --overwrite. To continue the run next to it: move {settings.out} away first.",
+        )
     with _held_folder(accelerator, folder, task, identity, reporter), failures_explained(task, folder):
         return Trainer(task, folder, accelerator, data, validation, identity, sharing, reporter).train()
-
-
-def _check_free(task: Task) -> None:
-    out = task.settings.out
-    assert out is not None
-    if out.is_dir() and any(out.iterdir()) and not task.settings.overwrite:
-        raise ConfigError(
-            f"{out} exists already, and is not the result of these settings.",
-            f"To begin anew and replace it: --overwrite. To go on from the run beside it: move {out} away first.",
-        )
 
 
 @contextmanager
@@ -77,7 +73,7 @@ def _held_folder(
     accelerator: Any, folder: TrainingFolder, task: Task, identity: Mapping[str, Any], reporter: Reporter
 ) -> Iterator[None]:
     """Prepares the folder on the main process, locked against a second run; the others wait."""
-    with run_lock(folder.path) if accelerator.is_main_process else nullcontext():
+    with _run_lock(folder.path) if accelerator.is_main_process else nullcontext():
         if accelerator.is_main_process and (task.settings.overwrite or not task.settings.resume):
             folder.clear()
         accelerator.wait_for_everyone()
@@ -89,3 +85,24 @@ def _held_folder(
         accelerator.wait_for_everyone()
         check_shared(folder, accelerator)
         yield
+
+
+@contextmanager
+def _run_lock(path: Path) -> Iterator[None]:
+    """Locks a folder against other runs while the context lasts."""
+    path.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # falls with its process, even by kill -9
+        except ImportError:
+            pass  # Windows has no such lock
+        except OSError:
+            raise ConfigError(
+                f"Another run is writing to {path}.", "Wait for it, or choose another place: --out PATH"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)

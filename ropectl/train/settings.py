@@ -1,4 +1,4 @@
-"""What can be set for ``finetune``, declared once: flags, YAML files and the Python API share it."""
+"""Settings of ``finetune``, shared by flags, YAML files and the Python API."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DEFAULT_EVAL_TEXT = "builtin:stdlib"
 LEARNING_RATES = {"full": 2e-5, "lora": 2e-4}
 
 LORA = Group("what LoRA adapters are made of")
-RUN = Group("where a run is kept, and whether it goes on")
+RUN = Group("where a run is kept, and whether it is continued")
 
 
 class FinetuneSettings(ModelSettings):
-    """``finetune``."""
+    """The settings of ``finetune``."""
 
     method: MethodSpec = None
     compose: Compose = False

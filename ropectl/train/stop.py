@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during training: the step in flight is finished and saved; a second one stops at once."""
+"""Handles Ctrl-C and SIGTERM during training: the current step is finished and saved; a second signal stops at once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignal:
-    """Catches the first signal and remembers it; as a context manager it gives the handlers back on exit.
+    """Catches the first signal and remembers it, while its context lasts.
 
     Attributes:
-        number: The signal that came; 0 for none.
+        number: The signal that was received; 0 for none.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class StopSignal:
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         self.number = number
-        self._restore()  # whoever asks twice does not want to wait
+        self._restore()  # a second signal is not to wait
 
     def _restore(self) -> None:
         for number, handler in self._before.items():

@@ -1,4 +1,4 @@
-"""A request to train, checked as far as that can be done without weights."""
+"""A request to train, checked as far as possible without weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ropectl.errors import ConfigError
 from ropectl.hf.config.fingerprint import model_fingerprint
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model.loading import LoadOptions
-from ropectl.train.schedule import check_schedule
+from ropectl.names import unknown_choice
+from ropectl.train.schedule import SCHEDULES
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies import make_strategy
 from ropectl.train.strategies.strategy import Strategy
@@ -27,7 +28,7 @@ _FREE = frozenset(
 
 @dataclass(frozen=True)
 class Task:
-    """A request that can work, as far as that can be known without weights.
+    """A checked request: the settings and all that follows from them without weights.
 
     Attributes:
         settings: What was asked for.
@@ -54,13 +55,12 @@ class Task:
         Raises:
             ConfigError: If it cannot work.
         """
-        check_schedule(settings.schedule)
-        if (
-            settings.positions != "pose"
-            and settings.pose_chunks != FinetuneSettings.model_fields["pose_chunks"].default
-        ):
+        if settings.schedule not in SCHEDULES:
+            raise unknown_choice("schedule", settings.schedule, SCHEDULES)
+        usual_chunks = FinetuneSettings.model_fields["pose_chunks"].default
+        if settings.positions != "pose" and settings.pose_chunks != usual_chunks:
             raise ConfigError(
-                f"pose-chunks = {settings.pose_chunks} means nothing with positions = {settings.positions}.",
+                f"pose-chunks = {settings.pose_chunks} has no effect with positions = {settings.positions}.",
                 "Type: --positions pose, or leave out --pose-chunks",
             )
         strategy = make_strategy(settings)
@@ -101,7 +101,18 @@ class Task:
         """The length at which a length-dependent method is frozen while training [tokens]; None for any other."""
         return (self.plan.seq_len or self.target_length) if self.plan.method.depends_on_seq_len else None
 
+    def describe_tables(self) -> str:
+        """Returns the rotary tables that are in force, in one line for logs."""
+        geometry, method = self.plan.geometry, self.plan.method
+        frequencies = method.frequencies(geometry, self.frozen_at)
+        factor = f" x{method.factor:g}" if hasattr(method, "factor") else ""
+        frozen = f" frozen at {self.frozen_at}" if method.depends_on_seq_len else ""
+        return (
+            f"rope: {method.name}{factor}{frozen} orig={geometry.original_max_position_embeddings} "
+            f"base={geometry.rope_theta:g} attn={frequencies.attention_factor:.6f}"
+        )
+
     def identity(self, data_fingerprint: str) -> dict[str, Any]:
-        """Returns all that decides the result."""
+        """Returns all that decides the result: settings, model and data."""
         settings = self.settings.model_dump(mode="json", exclude=set(_FREE))
         return {**settings, "model_fingerprint": model_fingerprint(self.source), "data_fingerprint": data_fingerprint}

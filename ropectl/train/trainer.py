@@ -1,4 +1,4 @@
-"""Trains one model: prepares and checks the engine, goes on from a saved state, runs the loop, writes the result."""
+"""Trains one model: prepares and checks the engine, restores a saved state, runs the loop, writes the result."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
+
+from safetensors.torch import load_file
 
 from ropectl.errors import ConfigError
 from ropectl.hf.model.loading import LoadOptions, load_model
@@ -18,17 +20,17 @@ from ropectl.train.checks.validation import Validation
 from ropectl.train.context_parallel.sharing import Sharing
 from ropectl.train.data.batches import Batches
 from ropectl.train.data.samples import TrainingData
-from ropectl.train.describe import describe_tables, describe_trained, training_record
+from ropectl.train.engine.accelerator import describe_engine, is_sharded
 from ropectl.train.engine.activation_checkpointing import checkpoint_activations
 from ropectl.train.engine.engine import Engine
 from ropectl.train.engine.loss import CausalLoss
 from ropectl.train.export import export
 from ropectl.train.loop import Loop
-from ropectl.train.run_state.best_weights import BestWeights
-from ropectl.train.run_state.outcome import Finetuned
+from ropectl.train.run_state.outcome import Finetuned, training_record
 from ropectl.train.run_state.progress import RunProgress
 from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.stop import StopSignal
+from ropectl.train.strategies.strategy import describe_trained
 from ropectl.train.task import Task
 
 
@@ -38,13 +40,13 @@ class Trainer:
 
     Attributes:
         task: What was asked for, checked.
-        folder: Where the run is kept; this process and no other trains into it.
+        folder: Where the run is kept, locked by this process.
         accelerator: Accelerate's, as its launcher set it up.
         data: The sequences.
-        validation: What is measured on the way; None for nothing.
+        validation: The measurements on the way; None for none.
         identity: All that decides the result.
         sharing: The place of this rank among the others.
-        reporter: Told how it goes.
+        reporter: Shows progress and notes.
     """
 
     task: Task
@@ -60,28 +62,28 @@ class Trainer:
         """Trains to the end or to a signal; at the end the main process writes the result.
 
         Raises:
-            ConfigError: If what only the model shows makes the request impossible.
-            TrainingError: If training diverges; the saved states are whole.
+            ConfigError: If the model itself makes the request impossible.
+            TrainingError: If training diverges; the saved states stay valid.
         """
-        best = BestWeights(self.folder)
         with self._engine() as engine:
-            progress = self._restored(engine, best)
-            ended_by = self._run_loop(engine, progress, best)
+            progress = self._restored(engine)
+            ended_by = self._run_loop(engine, progress)
             if ended_by:
-                self.reporter.note(f"Stopped after step {progress.step}; the same command goes on from there.")
+                self.reporter.note(f"Stopped after step {progress.step}; the same command continues from there.")
                 return Finetuned(None, ended_by, progress.step)
             weights = engine.trained_weights() if progress.is_at_best else {}
-            training = training_record(self.task, self.data, engine, progress, self.identity, self.folder)
+            described = describe_engine(self.accelerator)
+            training = training_record(self.task, self.data, progress, self.identity, self.folder, described)
         if not self.accelerator.is_main_process:
             return Finetuned(None, 0, progress.step)
         if progress.best_step is not None and not progress.is_at_best:
-            weights = best.read(progress.best_step)
+            weights = load_file(self.folder.best_weights(progress.best_step))
             self.reporter.note(f"The best validation was at step {progress.best_step}; its weights are written.")
         return Finetuned(self._write(progress, weights, training), 0, progress.step)
 
     @contextmanager
     def _engine(self) -> Iterator[Engine]:
-        """Yields the engine, checked. It is closed after an orderly end only: after a failure other ranks may wait for this one."""
+        """Yields the checked engine and closes it at a regular end; after a failure other ranks may wait for this one."""
         engine = self._prepared()
         yield engine
         engine.close()
@@ -99,7 +101,7 @@ class Trainer:
             loss = CausalLoss(model, settings.loss_chunk)
             first = FirstLoss.of(loss, self.data)
         if not loss.reads_hidden:
-            note(f"{type(model).__name__} changes logits behind its head: those of a whole sequence are held at once.")
+            note(f"{type(model).__name__} changes logits after its head: those of a whole sequence are held at once.")
         checkpoint_activations(model, settings.activation_checkpointing)
         model.train()
         engine = Engine.prepare(self.accelerator, loss, settings)
@@ -111,10 +113,10 @@ class Trainer:
         task, settings, note = self.task, self.task.settings, self.reporter.note
         frequencies = task.plan.method.frequencies(task.plan.geometry, task.frozen_at)
         verify_rope(engine.model, frequencies, task.source.rope.layer_type)
-        note(describe_tables(task))
+        note(task.describe_tables())
         if settings.warmup_steps >= settings.steps:
             note(
-                f"The learning rate never arrives at its peak: warm-up takes {settings.warmup_steps} steps, training {settings.steps}."
+                f"The learning rate never reaches its peak: warm-up takes {settings.warmup_steps} steps, training {settings.steps}."
             )
         with self.sharing.use(engine.model):
             for text in first.compare(engine, self.sharing):
@@ -122,27 +124,27 @@ class Trainer:
         with engine.evaluation() as whole:
             check_positions(whole, settings.packing, settings.positions)
         if self.sharing.group is not None:
-            # Not before: a model that is to be sharded was on the CPU until now, where attention could exchange nothing.
+            # Not earlier: a model to be sharded was on the CPU until now, where attention could exchange nothing.
             with engine.whole() as whole, _arithmetic(whole, self.accelerator):
                 self.sharing.group.verify(whole)
 
-    def _restored(self, engine: Engine, best: BestWeights) -> RunProgress:
-        """Returns how far the run is, having put the newest state into the engine; the beginning where there is none."""
+    def _restored(self, engine: Engine) -> RunProgress:
+        """Loads the newest state into the engine, if there is one; returns the progress of the run."""
         states = self.folder.states()
         if not states:
             return RunProgress()
         engine.load(states[-1].path)
         progress = RunProgress.from_json(states[-1].progress)
-        self.reporter.note(f"Going on after step {progress.step}, from {states[-1].path}.")
-        if progress.best_step is not None and not best.has(progress.best_step):
+        self.reporter.note(f"Continuing after step {progress.step}, from {states[-1].path}.")
+        if progress.best_step is not None and not self.folder.best_weights(progress.best_step).is_file():
             self.reporter.note(
-                f"The weights of step {progress.best_step}, the best so far, are not there: the best is sought anew."
+                f"The weights of step {progress.best_step}, the best so far, are missing: the search for the best starts again."
             )
             progress.forget_best()
         return progress
 
-    def _run_loop(self, engine: Engine, progress: RunProgress, best: BestWeights) -> int:
-        """Returns the number of the signal that ended the loop; 0 if it came to its end."""
+    def _run_loop(self, engine: Engine, progress: RunProgress) -> int:
+        """Runs the loop; returns 0, or the number of the signal that stopped it."""
         settings, accelerator = self.task.settings, self.accelerator
         if settings.tracker:
             config = {k: v for k, v in self.identity.items() if isinstance(v, int | float | str | bool)}
@@ -150,31 +152,33 @@ class Trainer:
         batches = Batches(
             self.data, settings.batch_size, settings.micro_batch, self.sharing.data_rank, self.sharing.data_size
         )
-        loop = Loop(
-            settings, engine, batches, self.folder, self.validation, self.reporter, progress, self.sharing,
-            keep_best=lambda step: best.write(step, engine.trained_weights(), accelerator.is_main_process),
-        )  # fmt: skip
+
+        def keep_best(step: int) -> None:
+            weights = engine.trained_weights()
+            if accelerator.is_main_process:
+                self.folder.write_best(step, weights)
+
+        folder, validation = self.folder, self.validation
+        loop = Loop(settings, engine, batches, folder, validation, self.reporter, progress, self.sharing, keep_best)
         with StopSignal() as stop:
             return loop.run(stop)
 
     def _write(self, progress: RunProgress, weights: Mapping[str, Any], training: Mapping[str, Any]) -> dict[str, Any]:
         """Writes the result; returns its record."""
-        task, settings, note = self.task, self.task.settings, self.reporter.note
+        note = self.reporter.note
         if progress.start_score and progress.best_step is not None and progress.best_score <= progress.start_score:
             note("No validation was better than the one before the first step: this training did not help.")
         self.reporter.start("writing the checkpoint")
-        patch = task.patch.model_copy(update={"overwrite": settings.overwrite})
-        return export(settings, patch, task.plan, task.strategy, weights, training, note)
+        return export(self.task, weights, training, note)
 
 
 def _model(task: Task, accelerator: Any) -> Any:
-    """The model to train: its weights, what is trained of them, its rotary tables."""
+    """Returns the model to train, prepared by the strategy, its rotary tables in force."""
     settings, plan = task.settings, task.plan
-    is_sharded = accelerator.distributed_type.value == "FSDP"
-    device = "cpu" if is_sharded else str(accelerator.device)
+    device = "cpu" if is_sharded(accelerator) else str(accelerator.device)
     dtype = settings.dtype
     if dtype == "auto" and settings.strategy == "full":
-        dtype = "float32"  # updates are too small for half precision to see
+        dtype = "float32"  # updates are too small for half precision
     options = LoadOptions(dtype, device, settings.trust_remote_code, settings.allow_pickle, settings.attention)
     model = load_model(task.source, options)
     task.strategy.prepare(model)
@@ -183,7 +187,7 @@ def _model(task: Task, accelerator: Any) -> Any:
 
 
 def _arithmetic(model: Any, accelerator: Any) -> AbstractContextManager[None]:
-    """The arithmetic of a model that is not wrapped yet: its own type; where it has several, that of the training.
+    """Returns the context in which a model that is not wrapped yet computes: in its own type, or that of the training.
 
     Raises:
         ConfigError: If several types meet and the training does not cast.
@@ -193,7 +197,7 @@ def _arithmetic(model: Any, accelerator: Any) -> AbstractContextManager[None]:
         return nullcontext()
     if accelerator.mixed_precision == "no":
         raise ConfigError(
-            "Norms or embeddings that are trained are float32, and the frozen weights beside them are not.",
+            "Norms or embeddings that are trained are float32, but the frozen weights are not.",
             "Type: --precision bf16 (or --dtype float32)",
         )
     context: AbstractContextManager[None] = accelerator.autocast()

@@ -40,7 +40,7 @@ def settings(source: Path, out: Path, **changes: Any) -> PatchSettings:
 
 @pytest.fixture
 def rich_checkpoint(checkpoint: Checkpoint) -> Path:
-    """A checkpoint with everything that people keep beside weights."""
+    """A checkpoint with everything that people keep next to weights."""
     folder = checkpoint()
     (folder / "LICENSE").write_text("all rights\n")
     (folder / "chat_template.jinja").write_text("{{ messages }}\n")
@@ -364,7 +364,7 @@ def test_home_is_meant_by_a_tilde(checkpoint: Checkpoint, tmp_path: Path, monkey
 def test_a_result_that_came_to_exist_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     """Two runs at once to one place: the second to end says so."""
     out = tmp_path / "out"
-    with pytest.raises(ConfigError, match="come to exist meanwhile"), staged(out, overwrite=False) as aside:
+    with pytest.raises(ConfigError, match="been created in the meantime"), staged(out, overwrite=False) as aside:
         aside.mkdir()
         out.mkdir()
         (out / "config.json").write_text("the other's")

@@ -57,6 +57,7 @@ def test_a_scaled_file_is_measured_as_it_is(ropectl: Run, gguf_file: Path, spec:
 
 
 @pytest.mark.process
+@pytest.mark.usefixtures("warm_probe")
 def test_a_checkpoint_out_of_a_file(ropectl: Run, gguf_file: Path, tmp_path: Path) -> None:
     """Weights and tokenizer of the file, the scaling in the config; float32 unless said otherwise."""
     out = tmp_path / "out"
@@ -140,7 +141,7 @@ def test_scaling_of_the_file_is_not_lost_to_a_model(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--gguf-patch", "model.gguf", "-m", "pi:factor=2", "-o", "out"], "not named as one"),
+        (["--gguf-patch", "model.gguf", "-m", "pi:factor=2", "-o", "out"], "does not end in .gguf"),
         (["--gguf-patch", "model.gguf", "-m", "pi:factor=2"], "needs a place to write to"),
         (["--gguf-patch", "model.gguf", "-m", "pi:factor=2", "-o", "model.gguf"], "never changed"),
         (["--gguf-patch", "nowhere.gguf", "-m", "pi:factor=2", "-o", "x.gguf"], "nowhere.gguf"),
@@ -164,17 +165,8 @@ def test_dry_run(ropectl: Run, gguf_file: Path) -> None:
 
 
 def test_another_models_file_is_refused(ropectl: Run, gguf_file: Path, tmp_path: Path) -> None:
-    command = [
-        "patch",
-        "builtin:tiny",
-        "-m",
-        "pi:factor=2",
-        "--gguf-patch",
-        str(gguf_file),
-        "-o",
-        str(tmp_path / "x.gguf"),
-    ]
-    code, _, err = ropectl(*command)
+    options = ("-m", "pi:factor=2", "--gguf-patch", str(gguf_file), "-o", str(tmp_path / "x.gguf"))
+    code, _, err = ropectl("patch", "builtin:tiny", *options)
     assert code == 2 and "not the same model" in err
 
 

@@ -91,8 +91,8 @@ def test_short_of_a_stride_of_its_preset(ropectl: Run, number: int) -> None:
 
 
 IDLE = [
-    (["finetune", "-m", "yarn", "--factor", "2", "--pose-chunks", "3", "-o", "x"], "pose-chunks = 3 means nothing"),
-    (["finetune", "-m", "yarn", "--factor", "2", "--no-merge", "-o", "x"], "no-merge means nothing"),
+    (["finetune", "-m", "yarn", "--factor", "2", "--pose-chunks", "3", "-o", "x"], "pose-chunks = 3 has no effect"),
+    (["finetune", "-m", "yarn", "--factor", "2", "--no-merge", "-o", "x"], "no-merge has no effect"),
     (["eval-tasks", "--dry-run", "--out", "x.json"], "--dry-run measures nothing"),
     (["eval-tasks", "--show-prompt", "needle", "--out", "x.json"], "--show-prompt measures nothing"),
     (["harness", "--task", "a", "--include-path", "nowhere"], "'nowhere' is not a folder"),

@@ -223,7 +223,7 @@ def test_ctrl_c_in_a_training(place: Path, whole: Comparison, tmp_path: Path) ->
     assert len(states) == 1 and len(list((tmp_path / "run").glob("tuned/*/model"))) == 1
     reporter = Reporter()
     resumed = compare_methods(config, tmp_path / "run", reporter).record
-    assert any(note.startswith("dynamic-yarn, tuned: Going on after step 2") for note in reporter.notes)
+    assert any(note.startswith("dynamic-yarn, tuned: Continuing after step 2") for note in reporter.notes)
     assert numbers(resumed) == numbers(whole.record)
 
 
@@ -250,7 +250,7 @@ def test_kill_in_a_training(place: Path, tmp_path: Path) -> None:
 
     reporter = Reporter()
     resumed = compare_methods(config, tmp_path / "run", reporter).record
-    assert any(note.startswith("pi:factor=4, tuned: Going on after step") for note in reporter.notes)
+    assert any(note.startswith("pi:factor=4, tuned: Continuing after step") for note in reporter.notes)
     assert first.stat().st_mtime_ns == time_of_first
     assert before and all(path.read_bytes() == content for path, content in before.items())
     assert numbers(resumed) == numbers(compare_methods(config, tmp_path / "other").record)

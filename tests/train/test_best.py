@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 
-from ropectl.train.run_state.best_weights import BestWeights
 from ropectl.train.run_state.run_folder import TrainingFolder
 
 
@@ -16,17 +16,15 @@ def save(folder: TrainingFolder, step: int, best_step: int | None) -> None:
 
 def test_a_killed_run_finds_what_was_best_at_its_state(tmp_path: Path) -> None:
     folder = TrainingFolder(tmp_path / "out")
-    best = BestWeights(folder)
 
     def steps() -> list[int]:
         return [step for step in range(10) if (folder.best / f"step-{step:08d}.safetensors").exists()]
 
-    best.write(2, {"w": torch.full((2,), 2.0)}, is_main=True)
+    folder.write_best(2, {"w": torch.full((2,), 2.0)})
     save(folder, 3, best_step=2)
-    best.write(4, {"w": torch.full((2,), 4.0)}, is_main=True)
-    best.write(5, {"w": torch.full((2,), 5.0)}, is_main=False)
-    assert steps() == [2, 4]  # killed here, the run goes on from step 3, whose best is step 2
-    assert best.read(2)["w"].tolist() == [2.0, 2.0]
+    folder.write_best(4, {"w": torch.full((2,), 4.0)})
+    assert steps() == [2, 4]  # killed here, the run continues from step 3, whose best is step 2
+    assert load_file(folder.best_weights(2))["w"].tolist() == [2.0, 2.0]
     save(folder, 6, best_step=4)
-    best.write(8, {"w": torch.full((2,), 8.0)}, is_main=True)
+    folder.write_best(8, {"w": torch.full((2,), 8.0)})
     assert steps() == [4, 8]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ropectl.train.data.collate import collate
+from ropectl.train.data.batches import collate
 from ropectl.train.data.samples import IGNORE, TrainingSample
 from tests.conftest import VOCABULARY, make_model
 

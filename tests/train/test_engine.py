@@ -15,8 +15,7 @@ from ropectl.errors import ConfigError
 from ropectl.train.checks.first_loss import _attention_of_any_device
 from ropectl.train.context_parallel.sharing import check_shared
 from ropectl.train.engine.accelerator import make_accelerator
-from ropectl.train.engine.engine import Engine, _keep_loss_exact
-from ropectl.train.engine.optimizer import begin, make_optimizer
+from ropectl.train.engine.engine import Engine, _keep_loss_exact, begin, make_optimizer
 from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings
 from tests.conftest import make_model

@@ -337,7 +337,7 @@ def test_levers_are_those_that_are_left() -> None:
     options = levers(
         setup, chunk=16, trained_length=512, can_pose=True, lora=with_lora(setup, FinetuneSettings(strategy="lora"))
     )
-    assert [lever.flags for lever in options] == [
+    assert list(options) == [
         "--activation-checkpointing on",
         "--loss-chunk 16",
         "--micro-batch 1",
@@ -345,14 +345,14 @@ def test_levers_are_those_that_are_left() -> None:
         "--strategy lora",
         "--activation-checkpointing on --loss-chunk 16 --micro-batch 1 --positions pose --seq-len 512 --strategy lora",
     ]
-    last = options[-1].setup
+    *_, last = options.values()
     assert (last.checkpointing, last.loss_chunk, last.micro_batch, last.seq_len, last.strategy) == (
         "on", 16, 1, 512, "lora",
     )  # fmt: skip
-    totals = [device_total(memory_parts(SHAPE, WEIGHTS, lever.setup)) for lever in options]
+    totals = [device_total(memory_parts(SHAPE, WEIGHTS, changed)) for changed in options.values()]
     assert max(totals) < device_total(memory_parts(SHAPE, WEIGHTS, setup)) and min(totals) == totals[-1]
     small = TrainingSetup("lora", 512, checkpointing="on", loss_chunk=16)
-    assert levers(small, chunk=16, trained_length=512, can_pose=True, lora=None) == []
+    assert levers(small, chunk=16, trained_length=512, can_pose=True, lora=None) == {}
 
 
 def test_free_memory_of_a_host_and_of_a_container(tmp_path: Path) -> None:
@@ -518,15 +518,7 @@ def test_the_command_prints_a_table_that_fits(ropectl: Callable[..., tuple[int, 
 
 def test_offloading_from_the_cpu_is_refused(ropectl: Callable[..., tuple[int, str, str]]) -> None:
     code, _, error = ropectl(
-        "finetune",
-        "-m",
-        "yarn",
-        "--factor",
-        "4",
-        "--dry-run",
-        "--device",
-        "cpu",
-        "--activation-checkpointing",
-        "offload",
+        *("finetune", "-m", "yarn", "--factor", "4", "--dry-run", "--device", "cpu"),
+        *("--activation-checkpointing", "offload"),
     )
     assert code == 2 and "--activation-checkpointing on" in error

@@ -56,7 +56,7 @@ def test_an_empty_tensor(folder: Path, shape: tuple[int, ...]) -> None:
 def test_a_file_that_was_cut(folder: Path, kept: int) -> None:
     path = folder / "model-2.safetensors"
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(TrainingError, match=r"model-2\.safetensors is not whole"):
+    with pytest.raises(TrainingError, match=r"model-2\.safetensors is incomplete"):
         validate_files(folder)
 
 

@@ -39,7 +39,7 @@ def test_running_out_of_memory_ends_with_levers_and_a_whole_state(tmp_path: Path
     run = run_python(["-c", LIMITED, str(32 * 2**20), *options], cwd=tmp_path)
     assert run.returncode == 1, run.stderr
     for text in (
-        "Memory ran out at 2048 tokens a sequence and micro-batch 1. The state after step 1 is whole.",
+        "Memory ran out at 2048 tokens a sequence and micro-batch 1. The state after step 1 is complete.",
         "--activation-checkpointing on", "--loss-chunk", "--seq-len", "--dry-run",
     ):  # fmt: skip
         assert text in run.stderr

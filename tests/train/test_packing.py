@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropectl.errors import ConfigError, DataError
+from ropectl.errors import DataError
 from ropectl.train.data.packing import PACKINGS, Piece, min_lone_piece, plan_blocks
 
 
@@ -95,9 +95,3 @@ def test_what_the_hint_says_works() -> None:
         plan_blocks(np.array([100, 200]), 301, "concat")
     assert plan_blocks(np.array([100, 200]), 1024, "none").num_blocks == 2
     assert plan_blocks(np.array([30] * 100), 30, "none").num_blocks == 100
-
-
-@pytest.mark.parametrize(("seq_len", "packing", "match"), [(64, "join", "packing"), (1, "concat", "seq-len")])
-def test_impossible_settings_are_refused(seq_len: int, packing: str, match: str) -> None:
-    with pytest.raises(ConfigError, match=match):
-        plan_blocks(np.array([100]), seq_len, packing)

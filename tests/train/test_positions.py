@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropectl.train.data.collate import collate
+from ropectl.train.data.batches import collate
 from ropectl.train.data.positions import POLICIES
 from ropectl.train.data.samples import IGNORE, TrainingSample
 from tests.conftest import VOCABULARY, make_model
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @given(st.integers(1, 40), st.integers(0, 60), st.integers(2, 5), st.integers())
 def test_pose_ascends_from_zero_below_the_target(length: int, more: int, chunks: int, seed: int) -> None:
-    positions = POLICIES["pose"].positions(random.Random(seed), length, length + more, chunks)
+    positions = POLICIES["pose"].draw(random.Random(seed), length, length + more, chunks)
     assert len(positions) == length and positions[0] == 0 and positions[-1] <= length + more - 1
     steps = [after - before for before, after in pairwise(positions)]
     assert all(step >= 1 for step in steps) and sum(step > 1 for step in steps) <= chunks - 1
@@ -33,7 +33,7 @@ def test_pose_covers_every_position_of_the_target(chunks: int) -> None:
     seen: Counter[int] = Counter()
     skips: Counter[int] = Counter()
     for _ in range(4000):
-        positions = POLICIES["pose"].positions(rng, 16, 64, chunks)
+        positions = POLICIES["pose"].draw(rng, 16, 64, chunks)
         seen.update(positions)
         skips.update([positions[-1] - 15])
     assert set(seen) == set(range(64))
@@ -44,7 +44,7 @@ def test_two_chunks_are_moved_evenly() -> None:
     """As in the paper: u_1 is uniform over 0 to target - length."""
     rng = random.Random(1)
     draws = 20_000
-    counts = Counter(POLICIES["pose"].positions(rng, 8, 17, 2)[-1] - 7 for _ in range(draws))
+    counts = Counter(POLICIES["pose"].draw(rng, 8, 17, 2)[-1] - 7 for _ in range(draws))
     assert sorted(counts) == list(range(10))
     sigma = (draws * 0.1 * 0.9) ** 0.5
     assert all(abs(count - draws / 10) < 5 * sigma for count in counts.values())
@@ -52,7 +52,7 @@ def test_two_chunks_are_moved_evenly() -> None:
 
 def test_contiguous_counts() -> None:
     policy = POLICIES["contiguous"]
-    assert policy.positions(random.Random(0), 5, 50) == [0, 1, 2, 3, 4] and not policy.skips
+    assert policy.draw(random.Random(0), 5, 50, 2) == [0, 1, 2, 3, 4] and not policy.skips
 
 
 def last_hidden(ids: list[int], positions: list[int], mask: bool) -> torch.Tensor:
@@ -66,7 +66,7 @@ def last_hidden(ids: list[int], positions: list[int], mask: bool) -> torch.Tenso
 
 
 def test_attention_crosses_a_skip_with_a_mask_and_not_without() -> None:
-    """EVALUATION section 6: transformers takes a jump for the start of another packed sequence, unless there is a mask."""
+    """transformers takes a jump for the start of another packed sequence, unless there is a mask."""
     generator = torch.Generator().manual_seed(3)
     ids = torch.randint(1, VOCABULARY, (32,), generator=generator).tolist()
     changed = [(ids[0] + 1) % VOCABULARY, *ids[1:]]

@@ -14,7 +14,6 @@ import torch
 
 from ropectl.reporter import Reporter
 from ropectl.train.finetuning import finetune
-from ropectl.train.run_state.best_weights import BestWeights
 from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings
 from tests.processes import Running
@@ -85,7 +84,7 @@ def test_signals_finish_the_step_and_save(
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == code and stdout == b"", stderr
-    assert b"the same command goes on" in stderr and b"Traceback" not in stderr
+    assert b"the same command continues" in stderr and b"Traceback" not in stderr
     done = len(losses(out))
     newest = max((tmp_path / "out.run").glob("state-*"))
     assert newest.name == f"state-{done:08d}" and not out.exists()
@@ -110,7 +109,7 @@ def test_a_cut_state_is_passed_over(checkpoint: Callable[..., Path], tmp_path: P
     (tmp_path / "out.run" / ".state-00000008.tmp").mkdir()
     reporter = Reporter()
     finetune(settings, reporter)
-    assert any("Going on after step 4" in note for note in reporter.notes)
+    assert any("Continuing after step 4" in note for note in reporter.notes)
     assert same(whole, out)
     assert not list((tmp_path / "out.run").glob(".state-*"))
 
@@ -143,18 +142,18 @@ def test_killed_between_a_better_validation_and_the_next_state(
     }  # fmt: skip
     finetune(small_settings(source, whole, **options))
     settings = small_settings(source, out, **options)
-    write = BestWeights.write
+    write = TrainingFolder.write_best
 
-    def killed_at_five(self: BestWeights, step: int, weights: dict[str, Any], is_main: bool) -> None:
-        write(self, step, weights, is_main)
+    def killed_at_five(self: TrainingFolder, step: int, weights: dict[str, Any]) -> None:
+        write(self, step, weights)
         if step == 5:
             raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(BestWeights, "write", killed_at_five)
+        patch.setattr(TrainingFolder, "write_best", killed_at_five)
         finetune(settings)
-    best = BestWeights(TrainingFolder(out))
-    assert best.has(3) and best.has(5)
+    folder = TrainingFolder(out)
+    assert folder.best_weights(3).is_file() and folder.best_weights(5).is_file()
     finetune(settings)
     assert same(whole, out)
 
@@ -173,5 +172,5 @@ def test_best_weights_that_are_lost_are_not_spoken_of(checkpoint: Callable[..., 
         shutil.rmtree(path)
     reporter = Reporter()
     record = finetune(settings, reporter).record
-    assert any("the best so far, are not there" in note for note in reporter.notes)
+    assert any("the best so far, are missing" in note for note in reporter.notes)
     assert record is not None and record["training"]["step"] == 4

@@ -118,7 +118,7 @@ def test_other_settings_need_force(checkpoint: Callable[..., Path], tmp_path: Pa
         finetune(small_settings(source, out, steps=4))
     reporter = Reporter()
     finetune(small_settings(source, out, steps=4, force=True), reporter)
-    assert any("Going on after step 2" in note for note in reporter.notes)
+    assert any("Continuing after step 2" in note for note in reporter.notes)
     assert len(losses(out)) == 4
 
 
@@ -162,7 +162,7 @@ def test_divergence_is_told_and_the_states_stay(checkpoint: Callable[..., Path],
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schedule": "wsd"}, "allowed are constant"),
+        ({"schedule": "wsd"}, "allowed are constant, linear, cosine"),
         ({"positions": "pose", "seq_len": 256}, "there are none"),
         ({"positions": "pose", "packing": "isolated"}, "need one sequence"),
         ({"short_fraction": 0.2}, "all have only 64 tokens"),
@@ -176,7 +176,7 @@ def test_divergence_is_told_and_the_states_stay(checkpoint: Callable[..., Path],
         ({"tracker": "no-such-tracker"}, "tracker|accelerate refuses"),
         ({"text": "/no/such/text"}, "There is no text"),
         ({"out": None}, "needs a place"),
-        ({"activation_checkpointing": "offload"}, "here they are there"),
+        ({"activation_checkpointing": "offload"}, "here they are already there"),
         ({"freeze_at": 256}, "nothing to freeze"),
     ],
     ids=str,
@@ -227,7 +227,7 @@ def test_another_form_of_a_result_is_not_that_result(
     out.rename(tmp_path / "moved")
     reporter = Reporter()
     second = finetune(settings, reporter)  # nothing is trained again
-    assert any("Going on after step 2" in note for note in reporter.notes)
+    assert any("Continuing after step 2" in note for note in reporter.notes)
     assert first.record is not None and second.record is not None
     assert second.record["training"]["last_loss"] == first.record["training"]["last_loss"]
     assert (out / "adapter_config.json").exists() == (changes == {"merge": False})
@@ -310,7 +310,10 @@ def test_a_full_disk_is_told_and_the_states_stay(
         save(self, folder)
 
     save = Engine.save
-    with monkeypatch.context() as patch, pytest.raises(TrainingError, match=r"the disk is full.*after step 0 is whole"):
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(TrainingError, match=r"the disk is full.*after step 0 is complete"),
+    ):
         patch.setattr(Engine, "save", full)
         finetune(small_settings(source, out))
     finetune(small_settings(source, out))

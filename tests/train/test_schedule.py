@@ -6,8 +6,7 @@ import pytest
 import torch
 from transformers import get_scheduler
 
-from ropectl.errors import ConfigError
-from ropectl.train.schedule import SCHEDULES, check_schedule, learning_rate
+from ropectl.train.schedule import SCHEDULES, learning_rate
 
 THEIRS = {"constant": "constant_with_warmup", "linear": "linear", "cosine": "cosine"}
 
@@ -31,8 +30,3 @@ def test_equals_transformers(schedule: str, warmup: int, steps: int) -> None:
     assert ours[:warmup] == pytest.approx([0.5 * (step + 1) / warmup for step in range(warmup)])
     if warmup:
         assert [0.0, *shifted[1:]] == pytest.approx(theirs[:warmup], rel=1e-12)
-
-
-def test_unknown() -> None:
-    with pytest.raises(ConfigError, match="constant, linear, cosine"):
-        check_schedule("wsd")

@@ -93,9 +93,9 @@ def test_nothing_changes_before_training() -> None:
     ("options", "message"),
     [
         ({"strategy": "qlora"}, "allowed are full, lora"),
-        ({"lora_rank": 4}, "lora-rank means nothing"),
-        ({"merge": False}, "merge means nothing"),
-        ({"train_norms": True}, "train-norms means nothing"),
+        ({"lora_rank": 4}, "lora-rank has no effect"),
+        ({"merge": False}, "merge has no effect"),
+        ({"train_norms": True}, "train-norms has no effect"),
     ],
 )
 def test_refused(options: dict[str, Any], message: str) -> None:

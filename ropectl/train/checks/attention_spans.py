@@ -1,8 +1,8 @@
-"""Checks that attention does what positions are meant to say: measured on the model itself, on a few tokens.
+"""Checks on a few tokens that the model's attention spans what positions are meant to say.
 
 transformers reads a jump in positions as the border between packed sequences, unless an attention mask says that
-all tokens belong together. Training with skipped positions needs the one reading, isolated documents the other;
-what a model class really does is seen by changing the first token.
+all tokens belong together. Training with skipped positions needs the second reading, isolated documents the first;
+changing the first token shows what a model class really does.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def check_positions(model: Any, packing: str, positions: str) -> None:
     """Checks that the model attends across skipped positions, and not across isolated documents.
 
     Args:
-        model: A causal language model in evaluation mode, its rotary tables in force; every rank must have it checked.
+        model: A causal language model in evaluation mode, its rotary tables in force; every rank must check it.
         packing: How documents fill sequences.
         positions: The position policy.
 
     Raises:
-        UnsupportedModelError: If it does not do what the training needs.
+        UnsupportedModelError: If the training needs another reading.
     """
     ids = torch.arange(1, 2 * _HALF + 1, device=model.device).unsqueeze(0)
     other = ids.clone()

@@ -1,4 +1,4 @@
-"""The loss before and after the model is wrapped: wrapping and mixed precision must not change it."""
+"""Compares the loss before and after the model is wrapped: wrapping and mixed precision must not change it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import Any
 import torch
 
 from ropectl.train.context_parallel.sharing import Sharing
-from ropectl.train.data.batches import Batch, num_targets
-from ropectl.train.data.collate import collate
+from ropectl.train.data.batches import Batch, collate, num_targets
 from ropectl.train.data.samples import TrainingData
 from ropectl.train.engine.engine import Engine
 from ropectl.train.engine.loss import CausalLoss
 
-#: Largest relative difference that is not reported.
+#: Largest relative difference without a warning.
 TOLERANCE = 1e-2
 
 #: Tokens of the first sequence that are compared.
@@ -28,7 +27,7 @@ class FirstLoss:
     """The mean loss of a bare model on the beginning of the first sequence.
 
     Attributes:
-        batch: That beginning.
+        batch: The beginning of the sequence.
         value: Its loss [nats a token].
     """
 
@@ -65,15 +64,15 @@ class FirstLoss:
             return []
         return [
             f"The first loss is {value:.4f} under this engine and precision, but {self.value:.4f} in the bare model: "
-            "arithmetic differs. Compare with --precision fp32."
+            "the arithmetic differs. Compare with --precision fp32."
         ]
 
 
 @contextmanager
 def _attention_of_any_device(model: Any) -> Iterator[None]:
-    """Lets another implementation stand in for flash attention, which needs a GPU and half precision.
+    """Replaces flash attention, which needs a GPU and half precision, while the context lasts.
 
-    The bare model may be on the CPU still, to be sharded, and its weights are float32 where all are trained.
+    The bare model may still be on the CPU, to be sharded, and its weights are float32 where all are trained.
     """
     before = model.config._attn_implementation
     if "flash" not in str(before):

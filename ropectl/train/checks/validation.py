@@ -1,4 +1,4 @@
-"""Measuring the model while it is trained, on text that it is not trained on."""
+"""Measures the model during training, on text that it is not trained on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True)
 class Validation:
-    """The measurements of a validation, the same every time.
+    """The measurements of a validation, always the same.
 
     Attributes:
         source: The model's description.
@@ -47,24 +47,22 @@ class Validation:
 
     @property
     def tokens(self) -> int:
-        """Tokens that go through the model each time, about."""
+        """The approximate number of tokens that go through the model each time."""
         return len(self.documents.documents) * max(self.lengths) + count_tokens(self.method, self.prompts)
 
     def measure(self, model: Any, progress: Callable[[int], None]) -> dict[str, Any]:
-        """Returns perplexity by length and passkey accuracy by length, in evaluation's own numbers."""
+        """Returns perplexity and passkey accuracy by length, measured as in evaluation."""
         from ropectl.evaluate.retrieval.measure import answer_prompts
 
-        result: dict[str, Any] = {"perplexity": self._perplexity(model, self.method, self.lengths, progress)}
-        rope = self.source.rope
+        perplexity, rope = self._perplexity(model, self.method, self.lengths, progress), self.source.rope
         answered = answer_prompts(
             model, self.method, rope.geometry, self.prompts, layers=rope.layer_type, progress=progress
         )
-        cells = passkey_cells(answered, self.builder)
-        result["passkey"] = {entry.length: entry.accuracy for entry in by_length(cells)}
-        return result
+        lengths = by_length(passkey_cells(answered, self.builder))
+        return {"perplexity": perplexity, "passkey": {entry.length: entry.accuracy for entry in lengths}}
 
     def unscaled(self, model: Any, progress: Callable[[int], None]) -> dict[int, float]:
-        """Returns the perplexity of the model as it is given, at the lengths that it was trained for."""
+        """Returns the perplexity of the original model at the lengths that it was trained for."""
         lengths = [n for n in self.lengths if n <= self.source.rope.geometry.original_max_position_embeddings]
         return self._perplexity(model, self.source.rope.method, lengths, progress) if lengths else {}
 
@@ -81,9 +79,9 @@ class Validation:
 
 
 def score(measured: dict[str, Any]) -> list[float]:
-    """Returns what decides which state is best, larger being better.
+    """Returns the score that decides which state is best; larger is better.
 
-    Mean passkey accuracy first, for training longer can lose retrieval while perplexity still falls
+    Mean passkey accuracy comes first, because longer training can lose retrieval while perplexity still falls
     (https://github.com/dwzhu-pku/PoSE/issues/5); then perplexity at the longest length.
     """
     passkey, perplexity = measured["passkey"], measured["perplexity"]
@@ -99,18 +97,18 @@ def make_validation(
     bos_token_id: int | None,
     target_length: int,
 ) -> tuple[Validation | None, list[str]]:
-    """Returns what is measured while training, and what to say about it; None where nothing is.
+    """Returns the validation of a run, None where there is none, and notes about it.
 
     Raises:
-        ConfigError: If no held-out text is named, or lengths are impossible.
+        ConfigError: If no held-out text is given, or lengths are impossible.
         DataError: If the text is too short.
     """
     if settings.eval_every is None:
         if settings.early_stop is not None:
-            raise ConfigError("--early-stop needs validations to go by.", "Type for example: --eval-every 50")
+            raise ConfigError("--early-stop needs validations.", "Type for example: --eval-every 50")
         if settings.eval_text is not None or settings.eval_lengths:
             name = "text" if settings.eval_text is not None else "length"
-            raise ConfigError(f"--eval-{name} without validations means nothing.", "Type for example: --eval-every 50")
+            raise ConfigError(f"--eval-{name} has no effect without validations.", "Type for example: --eval-every 50")
         return None, []
     text = settings.eval_text or (DEFAULT_EVAL_TEXT if settings.text.startswith("builtin:") else None)
     if text is None:

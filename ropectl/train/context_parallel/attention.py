@@ -1,6 +1,6 @@
-"""Causal attention of a part of a sequence to all of it, across the ranks that share the sequence.
+"""Computes causal attention across the ranks that share a sequence, each rank for its part of the queries.
 
-Functions for transformers' interfaces of attention and masks; :mod:`ropectl.train.context_parallel.group` registers them.
+The functions are for transformers' interfaces of attention and masks; :mod:`ropectl.train.context_parallel.group` registers them.
 Each of the R ranks holds two of 2R chunks: the one with its own number and the one as far from the end.
 
 Shapes: B batch, T tokens, R ranks of the group, t = T/R local tokens, H heads, K key-value heads, D head_dim.
@@ -19,7 +19,7 @@ from transformers.masking_utils import causal_mask_function
 
 from ropectl.errors import UnsupportedModelError
 
-#: What an attention layer may ask for beyond causal attention, and cannot have here.
+#: Features beyond causal attention that a layer may ask for, and that are refused here.
 _REFUSED = {
     "sliding_window": "sliding windows",
     "s_aux": "attention sinks",
@@ -31,12 +31,12 @@ _REFUSED = {
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 _reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
-#: The way out of every refusal.
+#: The hint of every refusal.
 TRAIN_WITHOUT = "Train it without --cp-size."
 
 
 def no_mask(*, mask_function: Any, local_size: int | None = None, **_: Any) -> None:
-    """Builds no mask, having checked that plain causal attention is what is asked for."""
+    """Checks that plain causal attention is asked for, and builds no mask."""
     if mask_function is not causal_mask_function or local_size is not None:
         raise UnsupportedModelError(
             "Only plain causal attention can share a sequence: no windows, no packed texts (pass the attention_mask "
@@ -46,7 +46,7 @@ def no_mask(*, mask_function: Any, local_size: int | None = None, **_: Any) -> N
 
 
 class _Gather(torch.autograd.Function):
-    """All-gather whose backward is a reduce-scatter."""
+    """An all-gather whose backward pass is a reduce-scatter."""
 
     @staticmethod
     def forward(ctx: Any, local: Tensor, group: Any) -> Tensor:
@@ -80,7 +80,7 @@ def shared_attention(
     scaling: float | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """Causal attention of the local chunks to the whole sequence.
+    """Returns the causal attention of the local chunks to the whole sequence.
 
     Args:
         group: The process group that shares the sequence.
@@ -90,8 +90,8 @@ def shared_attention(
         value: (B, K, t, D_v).
         attention_mask: None.
         dropout: Probability with which a weight is dropped.
-        scaling: Of the scores; by default the inverse root of D.
-        options: What else the layer passes on.
+        scaling: Scale of the scores; by default the inverse root of D.
+        options: Everything else that the layer passes on.
 
     Returns:
         (B, t, H, D_v), and no weights.
@@ -105,7 +105,7 @@ def shared_attention(
         asked.append("a cache")
     if asked:
         raise UnsupportedModelError(
-            f"{type(module).__name__} needs {', '.join(asked)}, which is not possible in a sequence that is shared.",
+            f"{type(module).__name__} needs {', '.join(asked)}, which is not possible in a shared sequence.",
             TRAIN_WITHOUT,
         )
     device = query.device.type
@@ -123,14 +123,14 @@ def shared_attention(
 
 
 def _natural_order(local: Tensor, group: Any) -> Tensor:
-    """(B, K, t, D) of every rank -> (B, K, T, D) in the order of the sequence."""
+    """Gathers (B, K, t, D) of every rank into (B, K, T, D) in the order of the sequence."""
     gathered: Tensor = _Gather.apply(local, group)  # type: ignore[no-untyped-call]
     first, second = gathered.chunk(2, dim=3)
     return torch.cat([*first.unbind(), *second.flip(0).unbind()], dim=2)
 
 
 def _lower_right(query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None) -> Tensor:
-    """Attention of the last queries of a sequence: the bias names its form, so that no mask is needed on CUDA."""
+    """Returns the attention of the last queries of a sequence; the bias names its form, so that CUDA needs no mask."""
     groups = query.shape[1] // key.shape[1]
     if groups > 1 and query.is_cuda and query.dtype == torch.float32:  # the one kernel for float32 has no groups
         key, value = (tensor.repeat_interleave(groups, dim=1) for tensor in (key, value))

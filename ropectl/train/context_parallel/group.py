@@ -1,4 +1,4 @@
-"""Context parallelism: the ranks of a group share each sequence, for activations that do not fit one device.
+"""Context parallelism: the ranks of a group share each sequence whose activations do not fit one device.
 
 The sequence of T tokens is cut into 2R chunks; rank r holds the chunks r and 2R-1-r, so that causal attention
 is the same work for all. Everything but attention is local to a token. Attention gathers the keys and values
@@ -8,10 +8,10 @@ it. Causality goes by index in the sequence, never by position: positions may ju
 How a training loop uses it:
 
 - All ranks of a group read the same batch: data are divided by ``data_rank`` and ``data_size``.
-- ``with parallel.use(model):`` goes around forward *and* backward, which may run the forward again
+- ``with parallel.use(model):`` encloses forward *and* backward, which may run the forward again
   (activation checkpointing). All ranks run the same calls in the same order, also a rank without a target.
 - Each rank computes the *summed* loss of its own targets. The gradient is the sum over all ranks, of the group
-  and of the replicas alike, so DDP or FSDP over all ranks is right as it is: they average, so the loss is scaled
+  and of the replicas alike, so DDP or FSDP over all ranks needs no change: they average, so the loss is scaled
   by ``world / total_targets``, with the targets of all ranks counted.
 
 Shapes: B batch, T tokens, R ranks of the group, t = T/R local tokens, H heads, K key-value heads, D head_dim.
@@ -39,7 +39,7 @@ from ropectl.train.context_parallel.attention import TRAIN_WITHOUT, no_mask, sha
 #: The name of the attention implementation, before the size of the group.
 NAME = "ropectl_context_parallel"
 
-#: What fills up a sequence whose length 2R does not divide. No target is there, and nothing attends to it.
+#: Padding of a sequence whose length 2R does not divide. It has no targets, and nothing attends to it.
 _FILL = {"input_ids": 0, "targets": -100}
 
 #: Tokens of a chunk in :meth:`ContextParallel.verify`, and the largest difference it accepts, of the largest value.
@@ -49,14 +49,14 @@ _PROBE_TOLERANCE_HALF = 5e-2
 
 
 def check_config(section: Mapping[str, Any]) -> None:
-    """Refuses what a config alone shows to be impossible in a shared sequence; needs no weights.
+    """Refuses models whose config shows that they cannot share a sequence; needs no weights.
 
     Args:
         section: The config's text part, as the model will have it.
 
     Raises:
-        UnsupportedModelError: If the layers do more than causal attention, or the rotary table follows the largest
-            position, of which each rank sees its own.
+        UnsupportedModelError: If the layers do more than causal attention, or the rotary table depends on the largest
+            position, which differs between ranks.
     """
     types = section.get("layer_types") or ()
     others = sorted(set(types) - {"full_attention"})
@@ -85,7 +85,7 @@ class ContextParallel:
         rank: This process in the group, in ``[0, size)``.
         group: The torch.distributed process group.
         data_rank: Which replica this process belongs to, in ``[0, data_size)``.
-        data_size: How many groups there are; each trains on its own part of the data.
+        data_size: Number of groups; each trains on its own part of the data.
     """
 
     size: int
@@ -106,8 +106,6 @@ class ContextParallel:
         """
         if size == 1:
             return None
-        if size < 1:
-            raise ConfigError(f"cp-size = {size} is not possible: it must be 1 or more.")
         if not (dist.is_available() and dist.is_initialized()):
             raise ConfigError(
                 f"cp-size = {size} needs {size} processes, and this is one process on its own.",
@@ -142,8 +140,8 @@ class ContextParallel:
             nothing: it tells transformers that a jump in the positions is not the border of a packed sequence.
 
         Raises:
-            ConfigError: If positions start anew inside a sequence, or the mask hides anything but the end: several
-                texts in one sequence are not kept apart.
+            ConfigError: If positions start again inside a sequence, or the mask hides more than the end: several texts
+                in one sequence are not kept apart.
         """
         batch = dict(batch)
         ids = batch["input_ids"]
@@ -161,14 +159,14 @@ class ContextParallel:
 
     @contextmanager
     def use(self, model: nn.Module) -> Iterator[None]:
-        """Lets the model's layers attend across the group while the context lasts, backward included.
+        """Lets the model's layers attend across the group while the context lasts, in the backward pass too.
 
         Args:
-            model: The causal language model itself, not a wrapper of it; inside one it may be.
+            model: The causal language model itself, which a wrapper may contain.
 
         Raises:
-            UnsupportedModelError: For the reasons of :func:`check_config`, or if the model has an attention of its
-                own. What only a forward pass shows is raised there.
+            UnsupportedModelError: For the reasons of :func:`check_config`, or if the model has its own attention. What
+                only a forward pass shows is raised there.
         """
         decoder = _decoder(model)
         check_config(text_config_values(model))
@@ -178,7 +176,7 @@ class ContextParallel:
         decoder.set_attn_implementation(self.name)
         if decoder.config._attn_implementation != self.name:
             raise UnsupportedModelError(
-                f"{type(model).__name__} has an attention of its own, which cannot share a sequence.", TRAIN_WITHOUT
+                f"{type(model).__name__} has its own attention, which cannot share a sequence.", TRAIN_WITHOUT
             )
         try:
             yield
@@ -189,8 +187,8 @@ class ContextParallel:
     def verify(self, model: nn.Module) -> float:
         """Checks on random tokens that sharing a sequence changes nothing; to be called on every rank.
 
-        It finds layers that mix tokens without attention. All ranks must hold the same, whole weights: call it
-        before the model is wrapped.
+        It finds layers that mix tokens without attention. All ranks must hold the same weights, unsharded: call it before
+        the model is wrapped.
 
         Returns:
             The largest difference of a final hidden state, relative to the largest value.
@@ -224,13 +222,13 @@ class ContextParallel:
 
 
 def _decoder(model: nn.Module) -> Any:
-    """The model without its head; the whole of it where a family has no such part."""
+    """Returns the model without its head; the whole model where a family has no such part."""
     decoder = model.get_decoder()  # type: ignore[operator]
     return decoder if isinstance(decoder, PreTrainedModel) else model
 
 
 def _padded(name: str, tensor: Tensor, missing: int) -> Tensor:
-    """Appends ``missing`` columns; positions count on."""
+    """Appends ``missing`` columns; positions continue."""
     if not missing:
         return tensor
     if name == "position_ids":

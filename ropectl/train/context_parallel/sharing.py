@@ -1,4 +1,4 @@
-"""Gives each rank its sequences, and its part of each: all of it, or its share of a context-parallel group."""
+"""Gives each rank its place: which sequences it takes, and which part of them in a context-parallel group."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Sharing:
 
     Attributes:
         data_rank: Index among the ranks, or groups of ranks, that take different sequences.
-        data_size: How many there are.
+        data_size: Number of those ranks or groups.
         group: The ranks that share each sequence; None where nothing is shared.
     """
 
@@ -37,7 +37,8 @@ class Sharing:
         """Returns this rank's place.
 
         Raises:
-            ConfigError: If the model or the packing cannot be shared, or processes do not divide into groups.
+            ConfigError: If the packing does not allow it, or processes do not divide into groups.
+            UnsupportedModelError: If the model cannot share a sequence.
         """
         settings = task.settings
         if settings.cp_size == 1:
@@ -45,11 +46,11 @@ class Sharing:
         if settings.packing == "isolated":
             raise ConfigError(
                 "A sequence that several processes share cannot hold documents that are kept apart.",
-                "Use --packing concat or none, or no --cp-size.",
+                "Use --packing concat or none, or leave out --cp-size.",
             )
         from ropectl.train.context_parallel.group import ContextParallel, check_config
 
-        check_config({**text_section(task.source.config), "rope_parameters": None})  # the tables are this run's own
+        check_config({**text_section(task.source.config), "rope_parameters": None})  # the run has its own tables
         group = ContextParallel.of(settings.cp_size)
         assert group is not None
         return cls(group.data_rank, group.data_size, group)
@@ -64,7 +65,7 @@ class Sharing:
 
 
 def check_shared(folder: TrainingFolder, accelerator: Any) -> None:
-    """Checks that every rank sees the run's folder, once it is there: each writes its part of a state into it.
+    """Checks that every rank sees the run's folder, as each writes its part of a state into it.
 
     Raises:
         ConfigError: If a machine does not.
@@ -74,5 +75,5 @@ def check_shared(folder: TrainingFolder, accelerator: Any) -> None:
     if number < accelerator.num_processes:
         raise ConfigError(
             f"Only {number} of {accelerator.num_processes} processes see {folder.path}.",
-            "Several machines need a disk that all of them share: --out PATH",
+            "Several machines need a shared disk: --out PATH",
         )

@@ -1,7 +1,7 @@
-"""Documents to training blocks: which tokens of which document stand in which block.
+"""Cuts documents into training blocks: plans which tokens of which document are in which block.
 
-A plan is arithmetic on lengths alone, as arrays; no token is read for it, and millions of documents plan in
-a second.
+A plan is arithmetic on lengths alone, as arrays: no token is read for it, and millions of documents are planned in a
+second.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ropectl.errors import ConfigError, DataError
-from ropectl.names import unknown_choice
+from ropectl.errors import DataError
 
 PACKINGS = ("concat", "isolated", "none")
 
-#: The most that a lone last piece may be asked to have [tokens]; shorter ones teach little and cost a step.
+#: A last piece of this length is always long enough on its own [tokens]; shorter ones teach little and cost a step.
 MIN_LONE_PIECE = 64
 
 
@@ -66,7 +65,7 @@ class BlockPlan:
 
 
 def min_lone_piece(seq_len: int) -> int:
-    """Returns how short a document's last piece may be where pieces are not joined [tokens]: half a block, 64 at most, never below 2."""
+    """Returns the least length of a document's last piece where pieces are not joined [tokens]: half a block, but 2 to 64."""
     return max(2, min(MIN_LONE_PIECE, seq_len // 2))
 
 
@@ -76,8 +75,8 @@ def plan_blocks(lengths: np.ndarray, seq_len: int, packing: str) -> BlockPlan:
     ``concat`` first cuts from every document as many whole blocks as it has, so that long documents stay
     contiguous; what remains of the documents is joined, in order, into further whole blocks. Only the
     end that fills no block is dropped. ``isolated`` makes the same blocks; the pieces in them are then
-    kept apart. ``none`` joins nothing: whole blocks, and a document's last piece alone where it has at
-    least :func:`min_lone_piece` tokens.
+    kept apart. ``none`` joins nothing: whole blocks, and a document's last piece if it has at least
+    :func:`min_lone_piece` tokens.
 
     Args:
         lengths: Tokens of each document, ``(documents,)``.
@@ -85,22 +84,17 @@ def plan_blocks(lengths: np.ndarray, seq_len: int, packing: str) -> BlockPlan:
         packing: One of ``PACKINGS``.
 
     Raises:
-        ConfigError: If ``packing`` or ``seq_len`` is not possible.
         DataError: If the text gives no block, with the counts.
     """
-    if packing not in PACKINGS:
-        raise unknown_choice("packing", packing, PACKINGS)
-    if seq_len < 2:
-        raise ConfigError(f"seq-len = {seq_len} is not possible: a block needs 2 tokens or more.")
     lengths = np.asarray(lengths, dtype=np.int64)
-    plan = _alone(lengths, seq_len) if packing == "none" else _joined(lengths, seq_len)
+    plan = _separate(lengths, seq_len) if packing == "none" else _joined(lengths, seq_len)
     if plan.num_blocks == 0:
         raise _no_block(lengths, seq_len, packing)
     return plan
 
 
 def _whole_blocks(lengths: np.ndarray, seq_len: int) -> tuple[np.ndarray, np.ndarray]:
-    """Document and first token of every whole block that a document has of its own."""
+    """Returns document and first token of every block that lies within one document."""
     counts = lengths // seq_len
     documents = np.repeat(np.arange(len(lengths)), counts)
     first = np.cumsum(counts) - counts
@@ -131,7 +125,7 @@ def _joined(lengths: np.ndarray, seq_len: int) -> BlockPlan:
     )
 
 
-def _alone(lengths: np.ndarray, seq_len: int) -> BlockPlan:
+def _separate(lengths: np.ndarray, seq_len: int) -> BlockPlan:
     documents, starts = _whole_blocks(lengths, seq_len)
     rest = lengths % seq_len
     kept = np.flatnonzero(rest >= min_lone_piece(seq_len))

@@ -1,4 +1,4 @@
-"""Position policies: which position ids a training sequence gets."""
+"""Position policies: how the tokens of a training sequence are numbered."""
 
 from __future__ import annotations
 
@@ -13,28 +13,16 @@ class PositionPolicy:
 
     Attributes:
         name: Its name on the command line.
-        help: One line.
         skips: Whether positions jump inside one sequence. Such a policy needs a target length, and a
             mask of ones: without one, transformers reads a jump as the start of another sequence.
-        draw: ``draw(rng, length, target, chunks)`` returns the positions of ``length`` tokens.
+        draw: ``draw(rng, length, target, chunks)`` returns the positions of a sequence of ``length`` tokens, ascending
+            from 0: ``target`` is the context that training is for [tokens], at least ``length``, and ``chunks`` the
+            number of parts that the sequence is cut into where the policy skips.
     """
 
     name: str
-    help: str
     skips: bool
     draw: Callable[[random.Random, int, int, int], list[int]]
-
-    def positions(self, rng: random.Random, length: int, target: int, chunks: int = 2) -> list[int]:
-        """Returns the positions of a sequence, ascending from 0, ``(length,)``.
-
-        Args:
-            rng: Decides whatever is random.
-            length: Tokens of the sequence.
-            target: Context that training is for [tokens], at least ``length``.
-            chunks: Parts that the sequence is cut into, where the policy skips.
-        """
-        assert 1 <= length <= target and chunks >= 1
-        return self.draw(rng, length, target, chunks)
 
 
 def contiguous(rng: random.Random, length: int, target: int, chunks: int) -> list[int]:
@@ -45,7 +33,7 @@ def contiguous(rng: random.Random, length: int, target: int, chunks: int) -> lis
 def pose(rng: random.Random, length: int, target: int, chunks: int) -> list[int]:
     """Returns positions that skip, so that a short sequence covers a long context: PoSE (arXiv 2309.10400).
 
-    As in the paper: the sequence is cut into chunks whose lengths are drawn anew for every example (2 by
+    As in the paper: the sequence is cut into chunks whose lengths are drawn for every example (2 by
     default); the first begins at 0; chunk i is moved by a bias u_i, drawn evenly from u_(i-1) to
     ``target - length``, so that the last position is at most ``target - 1``. The text of the chunks is
     consecutive (the paper's v_i = 0; its code takes each chunk from where its positions say), because a
@@ -66,7 +54,7 @@ def pose(rng: random.Random, length: int, target: int, chunks: int) -> list[int]
 POLICIES = {
     policy.name: policy
     for policy in (
-        PositionPolicy("contiguous", "0, 1, 2, ...", False, contiguous),
-        PositionPolicy("pose", "skips that cover the target context at a short length (arXiv 2309.10400)", True, pose),
+        PositionPolicy("contiguous", False, contiguous),
+        PositionPolicy("pose", True, pose),
     )
 }

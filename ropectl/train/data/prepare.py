@@ -1,4 +1,4 @@
-"""From a text source to training sequences, before any weight loads."""
+"""Prepares training sequences from a text source, before any weight loads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ropectl.train.data.packing import plan_blocks
 from ropectl.train.data.samples import TrainingData
 from ropectl.train.task import Task
 
-#: Read from a source that is larger than the run needs, so that a short run still sees a mixture [tokens].
+#: Tokens that are read at least, if there are so many, so that a short run still sees a mixture.
 MIN_TOKENS = 16_000_000
 
 
@@ -21,11 +21,12 @@ def make_data(task: Task, tokenizer: Any, bos_token_id: int | None, progress: Ca
     Args:
         task: What was asked for.
         tokenizer: The model's tokenizer.
-        bos_token_id: What every document begins with; None for nothing.
-        progress: Told the tokens that were read.
+        bos_token_id: The token that begins every document; None for none.
+        progress: Called with the tokens that were read.
 
     Raises:
-        DataError: If the text gives not one sequence.
+        ConfigError: If settings contradict each other.
+        DataError: If the text does not give a single sequence.
     """
     settings = task.settings
     vocabulary = text_section(task.source.config).get("vocab_size")
@@ -38,13 +39,8 @@ def make_data(task: Task, tokenizer: Any, bos_token_id: int | None, progress: Ca
         plan_blocks(store.lengths, task.seq_len, settings.packing),
         tokenizer,
         bos_token_id,
+        settings,
         seq_len=task.seq_len,
-        packing=settings.packing,
-        positions=settings.positions,
         target_length=task.target_length,
-        pose_chunks=settings.pose_chunks,
-        short_fraction=settings.short_fraction,
         short_length=task.plan.geometry.original_max_position_embeddings,
-        passkey_fraction=settings.passkey_fraction,
-        seed=settings.seed,
     )

@@ -1,4 +1,4 @@
-"""The kinds of training samples, and their exact shares."""
+"""Deals out the kinds of training samples in exact shares."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def kind_counts(short_fraction: float, passkey_fraction: float) -> dict[str, int
         passkey_fraction: Share of passkey samples, in whole hundredths.
 
     Raises:
-        ConfigError: If a share is not possible, or both are more than all.
+        ConfigError: If a share is not in whole hundredths, or both are more than 1 together.
     """
     counts = {}
     for name, kind, fraction in (
@@ -29,7 +29,7 @@ def kind_counts(short_fraction: float, passkey_fraction: float) -> dict[str, int
         ("passkey-fraction", PASSKEY, passkey_fraction),
     ):
         counts[kind] = round(fraction * CYCLE)
-        if not 0 <= fraction <= 1 or abs(fraction * CYCLE - counts[kind]) > 1e-6:
+        if abs(fraction * CYCLE - counts[kind]) > 1e-6:
             raise ConfigError(
                 f"{name} = {fraction} is not possible: allowed are 0 to 1 in steps of {1 / CYCLE}.",
                 f"Type for example: --{name} {min(max(counts[kind], 1), CYCLE) / CYCLE}",

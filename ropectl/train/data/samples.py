@@ -1,7 +1,7 @@
 """Training samples by number: what is trained on at step n is a function of the settings and n alone.
 
-So a resumed run continues with the very next sample, at once, wherever it stopped, and any number of ranks
-read the same sequence. Samples come in cycles of ``CYCLE``, each with the same number of every kind at
+So a resumed run continues at once with the next sample, wherever it stopped, and any number of ranks read the same
+sequence. Samples come in cycles of ``CYCLE``, each with the same number of every kind at
 shuffled places: shares are exact, and how many samples of a kind came before is arithmetic.
 """
 
@@ -16,29 +16,29 @@ import numpy as np
 
 from ropectl.data.token_store import TokenStore
 from ropectl.errors import ConfigError
-from ropectl.names import unknown_choice
 from ropectl.tasks.kinds.passkey import Passkey
 from ropectl.tasks.prompt_builder import PromptBuilder
-from ropectl.train.data.packing import PACKINGS, BlockPlan, Piece
+from ropectl.train.data.packing import BlockPlan
 from ropectl.train.data.positions import POLICIES
 from ropectl.train.data.sample_kinds import CYCLE, PASSKEY, SHORT, TEXT, cycle_kinds, kind_counts
+from ropectl.train.settings import FinetuneSettings
 
-#: Where there is nothing to predict.
+#: The target where there is nothing to predict.
 IGNORE = -100
 
 
 @dataclass(frozen=True)
 class TrainingSample:
-    """One sequence to train on.
+    """A sequence to train on.
 
     Attributes:
         input_ids: Tokens, ``(T,)``.
         targets: The token that each position has to predict, shifted here and nowhere else, ``(T,)``.
             ``IGNORE`` where there is none: at the last position, and where the next token is BOS or
             belongs to another document.
-        position_ids: Positions, ``(T,)``; None stands for 0 to T - 1.
+        position_ids: Positions, ``(T,)``; None means 0 to T - 1.
         kind: ``text``, ``short`` or ``passkey``.
-        skips: Positions jump, and yet it is one sequence: it needs a mask of ones.
+        skips: Whether positions jump inside the sequence, which then needs a mask of ones.
     """
 
     input_ids: list[int]
@@ -52,7 +52,7 @@ class TrainingData:
     """The endless sequence of training samples.
 
     Text samples visit every block of the plan once an epoch, in another order each epoch. Short samples
-    are windows of random blocks with positions from 0; they keep the model what it was on ordinary text.
+    are windows of random blocks with positions from 0; they keep the model as it was on ordinary text.
     Passkey samples are retrieval prompts of ``seq_len`` tokens with their needle anywhere. Neither
     disturbs the order of the text.
 
@@ -61,18 +61,14 @@ class TrainingData:
         plan: Blocks of them.
         tokenizer: Makes passkey prompts.
         bos_token_id: Never a target; begins passkey prompts. None for none.
+        settings: Packing (with ``isolated``, positions start again at every piece), position policy, shares of the
+            kinds, and the seed that decides every order and every draw.
         seq_len: Tokens of a block.
-        packing: How the plan was made; with ``isolated``, positions start anew at every piece.
-        positions: Position policy of text and passkey samples.
-        target_length: Context that training is for [tokens]; a policy that skips needs it.
-        pose_chunks: Parts of a sequence between skips.
-        short_fraction: Share of short samples, in whole hundredths.
+        target_length: Context that training is for [tokens].
         short_length: Tokens of a short sample.
-        passkey_fraction: Share of passkey samples, in whole hundredths.
-        seed: Decides every order and every draw.
 
     Raises:
-        ConfigError: If a setting is not possible, alone or with another.
+        ConfigError: If a setting is not possible, or not together with another.
     """
 
     def __init__(
@@ -81,40 +77,38 @@ class TrainingData:
         plan: BlockPlan,
         tokenizer: Any,
         bos_token_id: int | None,
+        settings: FinetuneSettings,
         *,
         seq_len: int,
-        packing: str,
-        positions: str = "contiguous",
-        target_length: int | None = None,
-        pose_chunks: int = 2,
-        short_fraction: float = 0.0,
-        short_length: int | None = None,
-        passkey_fraction: float = 0.0,
-        seed: int = 0,
+        target_length: int,
+        short_length: int,
     ) -> None:
-        _check_positions(positions, packing, seq_len, target_length, pose_chunks)
-        self._short_length = _check_short(short_fraction, short_length)
-        self._counts = kind_counts(short_fraction, passkey_fraction)
+        self._policy, self._settings, self._seed = POLICIES[settings.positions], settings, settings.seed
+        if self._policy.skips and settings.packing == "isolated":
+            raise ConfigError(
+                f"positions = {settings.positions} is not possible with packing = isolated: positions that skip need one "
+                "sequence that sees all of itself.",
+                "Type: --packing concat (or none)",
+            )
+        self._counts = kind_counts(settings.short_fraction, settings.passkey_fraction)
         self._store, self._plan, self._bos = store, plan, bos_token_id
-        self._seq_len, self._packing = seq_len, packing
-        self._policy, self._target_length, self._chunks = POLICIES[positions], target_length or seq_len, pose_chunks
-        self._seed = seed
-        self._prompts, self._task = PromptBuilder(tokenizer, bos_token_id, seed, for_training=True), Passkey()
+        self._seq_len, self._target_length, self._short_length = seq_len, target_length, short_length
+        self._prompts, self._task = PromptBuilder(tokenizer, bos_token_id, self._seed, for_training=True), Passkey()
         if self._counts[PASSKEY]:
             _check_passkeys(self._task, self._prompts, seq_len)
 
     @property
     def num_blocks(self) -> int:
-        """Blocks of text: text samples in an epoch."""
+        """The number of text blocks, which is that of text samples in an epoch."""
         return self._plan.num_blocks
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all tokens of the text."""
+        """The hash of all tokens of the text."""
         return self._store.fingerprint
 
     def epoch(self, index: int) -> int:
-        """Returns how often all text had been seen before a sample."""
+        """Returns how often all text was seen before a sample."""
         return self._num_text_before(index) // self.num_blocks
 
     def kind(self, index: int) -> str:
@@ -146,13 +140,14 @@ class TrainingData:
         input_ids = [token for piece in pieces for token in piece]
         targets = [target for piece in pieces for target in self._targets(piece)]
         position_ids = self._positions(rng, len(input_ids))
-        if self._packing == "isolated" and len(pieces) > 1:
+        if self._settings.packing == "isolated" and len(pieces) > 1:
             position_ids = [position for piece in pieces for position in range(len(piece))]
         return TrainingSample(input_ids, targets, position_ids, TEXT, self._policy.skips)
 
     def _short(self, rng: random.Random) -> TrainingSample:
-        """A window at a random place of a random block's longest piece; the whole piece where that is shorter."""
-        document, start, stop = max(self._plan.pieces(rng.randrange(self.num_blocks)), key=_piece_length)
+        """Returns a random window of a random block's longest piece, or the whole piece where that is shorter."""
+        pieces = self._plan.pieces(rng.randrange(self.num_blocks))
+        document, start, stop = max(pieces, key=lambda piece: piece.stop - piece.start)
         length = min(self._short_length, stop - start)
         start += rng.randint(0, stop - start - length)
         input_ids = self._store.tokens(document, start, start + length)
@@ -169,10 +164,10 @@ class TrainingData:
         return [*following, IGNORE]
 
     def _positions(self, rng: random.Random, length: int) -> list[int] | None:
-        """Positions of one sequence; None stands for 0, 1, 2, ..."""
+        """Returns the positions of one sequence; None means 0, 1, 2, ..."""
         if not self._policy.skips:
             return None
-        return self._policy.positions(rng, length, self._target_length, self._chunks)
+        return self._policy.draw(rng, length, self._target_length, self._settings.pose_chunks)
 
     def _num_text_before(self, index: int) -> int:
         cycle, place = divmod(index, CYCLE)
@@ -182,45 +177,13 @@ class TrainingData:
 
 @lru_cache(maxsize=4)
 def _block_order(seed: int, epoch: int, num_blocks: int) -> np.ndarray:
-    """Blocks in the order of an epoch, ``(num_blocks,)``."""
+    """Returns the blocks in the order of an epoch, ``(num_blocks,)``."""
     entropy = [abs(seed), int(seed < 0), epoch]  # numpy takes no negative seeds
     return np.random.default_rng(entropy).permutation(num_blocks)
 
 
-def _piece_length(piece: Piece) -> int:
-    return piece.stop - piece.start
-
-
-def _check_positions(positions: str, packing: str, seq_len: int, target_length: int | None, chunks: int) -> None:
-    if packing not in PACKINGS:
-        raise unknown_choice("packing", packing, PACKINGS)
-    if positions not in POLICIES:
-        raise unknown_choice("positions", positions, POLICIES)
-    if not POLICIES[positions].skips:
-        return
-    if packing == "isolated":
-        raise ConfigError(
-            f"positions = {positions} is not possible with packing = isolated: positions that skip need one sequence "
-            "that sees all of itself.",
-            "Type: --packing concat (or none)",
-        )
-    if target_length is None or target_length < seq_len:
-        raise ConfigError(
-            f"positions = {positions} needs a target length of at least seq-len = {seq_len} tokens; it is {target_length}.",
-            "Give --target-length or --factor, or a shorter --seq-len.",
-        )
-    if chunks < 2:
-        raise ConfigError(f"pose-chunks = {chunks} is not possible: allowed are 2 and more.")
-
-
-def _check_short(fraction: float, length: int | None) -> int:
-    if fraction > 0 and (length is None or length < 2):
-        raise ConfigError(f"short-length = {length} is not possible: short samples need 2 tokens or more.")
-    return length or 0
-
-
 def _check_passkeys(task: Passkey, prompts: PromptBuilder, seq_len: int) -> None:
-    """Refuses answers without tokens to train on, and sequences that are too short for a prompt."""
+    """Refuses tokenizers without exact answer tokens, and sequences that are too short for a prompt."""
     if task.shape(prompts).budget:
         raise ConfigError(
             "This tokenizer merges the end of the question with the key: no exact answer tokens exist.",

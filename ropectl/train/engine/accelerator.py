@@ -1,4 +1,4 @@
-"""Makes the Accelerator of a run: precision, tracker, and engines that are not supported."""
+"""Makes the Accelerator of a run: precision and tracker are chosen, engines that are not supported refused."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ from ropectl.names import unknown_choice
 from ropectl.train.settings import FinetuneSettings
 
 _PRECISIONS = {"fp32": "no", "bf16": "bf16", "fp16": "fp16"}
-#: How long ranks wait for each other: one reads all text before the others do, and NCCL gives up after ten minutes.
+#: How long ranks wait for each other: one reads all text before the others, and NCCL gives up after ten minutes.
 _PATIENCE = timedelta(hours=6)
 
 
 def make_accelerator(settings: FinetuneSettings, project: Path | None = None) -> Any:
-    """Returns the Accelerator of a run; how many devices there are, its launcher decided.
+    """Returns the Accelerator of a run; the launcher has decided on the number of devices.
 
     Args:
         settings: What was asked for.
         project: Where trackers write.
 
     Raises:
-        ConfigError: If the engine, precision or tracker cannot be had.
+        ConfigError: If the engine, precision or tracker is not available.
     """
     from accelerate import Accelerator
+    from accelerate.tracking import LOGGER_TYPE_TO_CLASS
     from accelerate.utils import GradientAccumulationPlugin, InitProcessGroupKwargs
 
     mixed = None if settings.precision == "auto" else _PRECISIONS[settings.precision]
     if mixed is None and "ACCELERATE_MIXED_PRECISION" not in os.environ:
         usable = torch.accelerator.is_available() and settings.device != "cpu"
         mixed = "bf16" if usable else "no"
-    _check_tracker(settings.tracker)
+    if settings.tracker is not None and settings.tracker not in LOGGER_TYPE_TO_CLASS:
+        raise unknown_choice("tracker", settings.tracker, map(str, LOGGER_TYPE_TO_CLASS))
     options: dict[str, Any] = {
         "mixed_precision": mixed,
         "cpu": True if settings.device == "cpu" else None,
@@ -53,7 +55,7 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
     except (ValueError, ImportError) as error:
         raise ConfigError(f"accelerate refuses: {error}") from None
     kind = accelerator.distributed_type.value
-    if kind in ("DEEPSPEED", "MEGATRON_LM") or (kind == "FSDP" and not accelerator.is_fsdp2):
+    if kind in ("DEEPSPEED", "MEGATRON_LM") or (is_sharded(accelerator) and not accelerator.is_fsdp2):
         raise ConfigError(
             f"The engine {kind} is not supported.",
             "Type: accelerate launch --config_file configs/accelerate/fsdp2.yaml",
@@ -66,15 +68,23 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
     return accelerator
 
 
-def _check_tracker(name: str | None) -> None:
-    from accelerate.tracking import LOGGER_TYPE_TO_CLASS
+def is_sharded(accelerator: Any) -> bool:
+    """Returns whether each rank holds a part of the weights only."""
+    return bool(accelerator.distributed_type.value == "FSDP")
 
-    if name is not None and name not in LOGGER_TYPE_TO_CLASS:
-        raise unknown_choice("tracker", name, map(str, LOGGER_TYPE_TO_CLASS))
+
+def describe_engine(accelerator: Any) -> dict[str, Any]:
+    """Returns what a record says of an Accelerator."""
+    return {
+        "kind": accelerator.distributed_type.value,
+        "processes": accelerator.num_processes,
+        "device": accelerator.device.type,
+        "precision": accelerator.mixed_precision if accelerator.mixed_precision != "no" else "fp32",
+    }
 
 
 def _fresh(kind: Any, options: dict[str, Any]) -> Any:
-    """An Accelerator with these options, though an earlier run of this process may have had others."""
+    """Returns an Accelerator with these options, although an earlier run of this process may have had others."""
     from accelerate.state import AcceleratorState
 
     try:
@@ -82,6 +92,6 @@ def _fresh(kind: Any, options: dict[str, Any]) -> Any:
     except ValueError as error:
         if "already been initialized" not in str(error):
             raise
-        # The processes stay connected. Which engine it is has to be found anew too: having been found, FSDP is not again.
+        # The processes stay connected. The engine has to be detected again too: FSDP is not detected a second time.
         AcceleratorState._reset_state(reset_partial_state=True)
         return kind(**options)

@@ -1,4 +1,4 @@
-"""Activations that are computed again in the backward pass instead of being kept."""
+"""Activation checkpointing: activations are computed again in the backward pass instead of being kept."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from ropectl.errors import ConfigError
 
 
 def check_choice(choice: str, device_type: str) -> None:
-    """Checks that a choice is possible where a run computes.
+    """Checks that a choice is possible on a device.
 
     Raises:
         ConfigError: If it is not.
     """
     if choice == "offload" and device_type == "cpu":
         raise ConfigError(
-            "activation-checkpointing = offload moves activations from an accelerator to the host; here they are there "
-            "already.",
+            "activation-checkpointing = offload moves activations from an accelerator to the host; here they are already "
+            "there.",
             "Type: --activation-checkpointing on",
         )
 

@@ -1,4 +1,4 @@
-"""Accelerate as the loop sees it: devices, precision, wrapping, collectives, and saved states."""
+"""A model and its optimizer on Accelerate: precision, wrapping, collectives, and saved states."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ropectl.errors import ConfigError
+from ropectl.train.engine.accelerator import is_sharded
 from ropectl.train.engine.loss import CausalLoss
-from ropectl.train.engine.optimizer import begin, make_optimizer
 from ropectl.train.settings import FinetuneSettings
+from ropectl.train.strategies.strategy import trained_parameters
 
 _WEIGHTS = "weights.safetensors"
 
@@ -24,7 +25,7 @@ class Engine:
     """A model, its optimizer, and the devices they live on.
 
     Attributes:
-        accelerator: Accelerate's.
+        accelerator: The Accelerator.
         loss: The wrapped :class:`CausalLoss`.
         optimizer: The wrapped optimizer.
     """
@@ -49,11 +50,6 @@ class Engine:
         """The causal language model inside all wrappers."""
         return self.accelerator.unwrap_model(self.loss).model
 
-    @property
-    def is_sharded(self) -> bool:
-        """True if each rank holds a part of the weights only."""
-        return bool(self.accelerator.distributed_type.value == "FSDP")
-
     def sum(self, *numbers: float) -> list[float]:
         """Returns the sums of numbers over all ranks."""
         device = self.accelerator.device
@@ -63,19 +59,19 @@ class Engine:
         return result
 
     def of_main(self, *numbers: float) -> list[float]:
-        """Returns the main process's numbers on every rank: what ranks decide by has to be the same to the last digit."""
+        """Returns the main process's numbers on every rank, so that all decide by the same digits."""
         return self.sum(*(numbers if self.accelerator.is_main_process else [0.0] * len(numbers)))
 
     def clip(self, largest: float) -> float:
-        """Scales the gradient down to a norm of at most ``largest``; returns what its norm was. All ranks must call it."""
+        """Scales the gradient down to a norm of at most ``largest``; returns its norm before. All ranks must call it."""
         norm: Any = self.accelerator.clip_grad_norm_(self.loss.parameters(), largest)
         return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
 
     def backward(self, loss: Tensor, total_targets: float) -> None:
         """Adds the gradient of one micro-batch.
 
-        DDP and FSDP2 average gradients over ranks; the sum over all targets of all ranks is wanted, divided by
-        their number, so the number of ranks is multiplied in.
+        DDP and FSDP2 average gradients over ranks. The sum over the targets of all ranks is wanted, divided by the
+        number of targets, so the loss is multiplied by the number of ranks.
 
         Args:
             loss: The summed loss of the micro-batch on this rank [nats].
@@ -86,27 +82,27 @@ class Engine:
     def accumulation(self, is_last: bool) -> Any:
         """Returns the context of one micro-batch: only the last one exchanges gradients.
 
-        Sharded gradients are exchanged every time: whole ones would not fit.
+        Sharded gradients are exchanged every time, as whole ones would not fit.
         """
-        if is_last or self.is_sharded or self.accelerator.num_processes == 1:
+        if is_last or is_sharded(self.accelerator) or self.accelerator.num_processes == 1:
             return nullcontext()
         return self.accelerator.no_sync(self.loss)
 
     @contextmanager
     def evaluation(self) -> Iterator[Any]:
-        """Yields the model as it is for measurements: as :meth:`whole`, and with the arithmetic of training."""
+        """Yields the model for measurements: as :meth:`whole`, and with the arithmetic of training."""
         with self.whole() as model, self.accelerator.autocast():
             yield model
 
     @contextmanager
     def whole(self) -> Iterator[Any]:
-        """Yields the model without dropout, embedding and head whole.
+        """Yields the model without dropout, its embedding and head unsharded.
 
         Sharded layers gather themselves, so every rank has to compute the same. A forward pass of the wrapped model
-        has to come before the first computation, for FSDP2 takes the first module that runs for its root.
+        has to come before the first computation, because FSDP2 takes the first module that runs as its root.
         """
         model = self.model
-        root = self.loss if self.is_sharded else None
+        root = self.loss if is_sharded(self.accelerator) else None
         model.eval()
         if root is not None:
             root.unshard()
@@ -118,11 +114,9 @@ class Engine:
             model.train()
 
     def trained_weights(self) -> dict[str, Tensor]:
-        """Returns the trained weights on the CPU, by name; on other ranks than the main one, nothing. All ranks must call it."""
+        """Returns the trained weights on the CPU, by name; nothing on other ranks than the main one. All ranks must call it."""
         weights = {}
-        for name, parameter in self.model.named_parameters():
-            if not parameter.requires_grad:
-                continue
+        for name, parameter in trained_parameters(self.model).items():
             tensor = parameter.detach()
             whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor  # collective where sharded
             if self.accelerator.is_main_process:
@@ -138,7 +132,7 @@ class Engine:
         self.accelerator.load_state(str(folder))
 
     def _write_weights(self, models: list[Any], weights: list[Any], folder: str) -> None:
-        """Writes what is trained; frozen weights are read from the source again. Sharded ones are written already."""
+        """Writes the trained weights; frozen ones are read from the source again. Accelerate itself writes sharded ones."""
         if not weights:
             return
         weights.clear()
@@ -156,7 +150,7 @@ class Engine:
         load_weights(self.model, load_file(Path(folder) / _WEIGHTS))
 
     def close(self) -> None:
-        """Lets go of everything; without this order gloo aborts now and then when the process ends."""
+        """Frees everything; without this order gloo sometimes aborts when the process ends."""
         import gc
 
         self.loss = self.optimizer = None
@@ -164,8 +158,37 @@ class Engine:
         gc.collect()
 
 
+def make_optimizer(module: nn.Module, settings: FinetuneSettings) -> torch.optim.Optimizer:
+    """Returns the optimizer of all parameters that require gradients; weight decay is on matrices only."""
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    matrices, vectors = ([p for p in trained if (p.ndim > 1) == wanted] for wanted in (True, False))
+    groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]],
+        lr=settings.peak_learning_rate,
+        betas=(0.9, settings.beta2),
+        fused=True,
+    )
+
+
+def begin(optimizer: Any) -> None:
+    """Gives each parameter the state that AdamW would make in its first step.
+
+    The state that is saved before the first step is then as large as any later one, which proves that those can be saved.
+    Sharded states cannot be saved empty: torch then takes a step with zero gradients first, which counts, so the
+    correction of AdamW's averages would be wrong from the first real step on; under a gradient scaler it fails.
+    """
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            optimizer.state[parameter] = {
+                "step": torch.zeros((), dtype=torch.float32, device=parameter.device),  # where fused kernels read it
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+
+
 def _keep_loss_exact(accelerator: Any) -> None:
-    """Under FSDP2 accelerate has outputs rounded to half precision: the summed loss would lose its digits, or overflow."""
+    """Keeps FSDP2 from rounding outputs to half precision, where the summed loss would lose digits or overflow."""
     plugin = getattr(accelerator.state, "fsdp_plugin", None)
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(accelerator.mixed_precision)
     if plugin is None or dtype is None:
@@ -176,16 +199,16 @@ def _keep_loss_exact(accelerator: Any) -> None:
 
 
 def load_weights(model: Any, weights: dict[str, Tensor]) -> None:
-    """Puts trained weights in their places.
+    """Puts trained weights into a model.
 
     Raises:
-        ConfigError: If they are not those that the model trains.
+        ConfigError: If they are not the weights that the model trains.
     """
-    wanted = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    wanted = trained_parameters(model)
     if wanted.keys() != weights.keys():
         different = sorted(wanted.keys() ^ weights.keys())[:3]
         raise ConfigError(
-            f"The saved weights are those of another run: {', '.join(different)} ...", "Begin anew: --overwrite"
+            f"The saved weights are those of another run: {', '.join(different)} ...", "To begin again: --overwrite"
         )
     with torch.no_grad():
         for name, parameter in wanted.items():

@@ -1,8 +1,8 @@
-"""From tokens to the summed loss, without ever holding the logits of a whole sequence.
+"""Computes the summed loss of tokens without ever holding the logits of a whole sequence.
 
-The module below is what Accelerate wraps: its forward holds both the decoder and the output head, so that the
-hooks of DDP and FSDP2 see one call. Hidden states become losses in chunks whose logits are computed again in
-the backward pass: one chunk's logits are the most that exist, for one more product with the head.
+Accelerate wraps the module below: its forward holds both the decoder and the output head, so that the hooks of DDP
+and FSDP2 see one call. Hidden states become losses in chunks whose logits are computed again in the backward pass:
+only the logits of one chunk exist at a time, at the price of one more product with the head.
 
 Legend: B batch, T tokens, V vocabulary, H hidden size.
 """
@@ -32,7 +32,7 @@ class CausalLoss(nn.Module):
         super().__init__()
         self.model = model
         self.chunk = chunk
-        #: Whether logits are the head applied to hidden states. Families that scale or cap them behind the head
+        #: Whether logits are the head applied to hidden states. Families that scale or cap them after the head
         #: are asked for their own logits, which then exist whole.
         self.reads_hidden = head_is_last(model)
         self._no_split_modules = getattr(model, "_no_split_modules", None)  # what FSDP2 wraps one by one
@@ -52,9 +52,9 @@ class CausalLoss(nn.Module):
 
         Args:
             input_ids: (B, T) tokens.
-            targets: (B, T) the token that each position has to predict, shifted already; IGNORE for none.
+            targets: (B, T) the token that each position has to predict, already shifted; IGNORE for none.
             position_ids: (B, T) positions; 0 to T - 1 without it.
-            attention_mask: (B, T) ones where positions jump inside one sequence; needed nowhere else.
+            attention_mask: (B, T) ones, needed only where positions jump inside one sequence.
         """
         inputs = {"input_ids": input_ids, "position_ids": position_ids, "attention_mask": attention_mask}
         inputs = {name: value for name, value in inputs.items() if value is not None}
@@ -66,13 +66,11 @@ class CausalLoss(nn.Module):
 
     def _sum(self, head: nn.Module, states: Tensor, targets: Tensor) -> Tensor:
         batch, length = targets.shape
-        step = self.chunk
-        if step is None:
-            step = logits_at_once(self.model, batch)
+        step = (logits_at_once(self.model, batch) if self.chunk is None else self.chunk) or length
         total = torch.zeros((), device=states.device)
-        for start in range(0, length, step or length):
-            part, wanted = (tensor[:, start : start + (step or length)] for tensor in (states, targets))
-            if 0 < step < length and torch.is_grad_enabled():  # one chunk alone would be computed twice for nothing
+        for start in range(0, length, step):
+            part, wanted = (tensor[:, start : start + step] for tensor in (states, targets))
+            if step < length and torch.is_grad_enabled():  # a single chunk would be computed twice for nothing
                 total = total + checkpoint(_nll_sum, head, part, wanted, use_reentrant=False)
             else:
                 total = total + _nll_sum(head, part, wanted)

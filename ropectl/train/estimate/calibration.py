@@ -1,4 +1,4 @@
-"""Seconds of real steps on one and two layers with random weights: what the time of a whole model is made of."""
+"""Measures real steps of one and two layers with random weights, from which the time of a whole model is estimated."""
 
 from __future__ import annotations
 
@@ -13,44 +13,40 @@ from ropectl.train.data.batches import Batch
 from ropectl.train.engine.activation_checkpointing import checkpoint_activations
 from ropectl.train.engine.loss import CausalLoss
 from ropectl.train.estimate.cost import Timing
+from ropectl.train.estimate.memory import TrainingSetup
+from ropectl.train.settings import FinetuneSettings
 
-#: Where lengths begin [tokens], and how long a pass has to take before they are long enough [s].
+#: The first length [tokens], and the time that a pass at a sufficient length takes [s].
 FIRST_LENGTH, LONG_ENOUGH = 128, 0.5
 
 
 def calibrate(
     make: Callable[[int], Any],
     accelerator: Any,
-    *,
-    longest: int,
+    setup: TrainingSetup,
+    settings: FinetuneSettings,
     fits: Callable[[int], bool],
-    micro_batch: int,
-    chunk: int | None,
-    checkpointing: str,
-    clip: float,
 ) -> tuple[Timing, bool]:
     """Returns measured seconds, and whether logits are the head applied to hidden states.
 
-    Lengths are doubled until a pass takes long enough to say something about long ones.
+    The length is doubled until a pass takes long enough to represent long ones.
 
     Args:
-        make: Returns a model of so many layers, on the run's device.
-        accelerator: Accelerate's; its precision is used.
-        longest: Tokens of the run's sequences.
-        fits: Whether a length can be tried; called with tokens.
-        micro_batch: Sequences per forward pass.
-        chunk: As for :class:`CausalLoss`.
-        checkpointing: As in the settings.
-        clip: Largest norm of the gradient.
+        make: Returns a model with a number of layers, on the run's device.
+        accelerator: The Accelerator, whose precision is used.
+        setup: The run, whose sequences are the longest to try.
+        settings: What was asked for.
+        fits: Returns whether a length [tokens] can be tried.
     """
     seconds: dict[int, float] = {}
+    longest, micro_batch = setup.seq_len, setup.micro_batch
     length, reads_hidden = min(FIRST_LENGTH, longest), True
     for num_layers in (1, 2):
         model = make(num_layers)
-        with accelerator.autocast():  # trained weights may be of another type than frozen ones
-            loss = CausalLoss(model, chunk)
+        with accelerator.autocast():  # trained weights may have another type than frozen ones
+            loss = CausalLoss(model, settings.loss_chunk)
         reads_hidden = loss.reads_hidden
-        checkpoint_activations(model, checkpointing)
+        checkpoint_activations(model, setup.checkpointing)
         model.train()
         if num_layers == 1:
             while (
@@ -61,7 +57,7 @@ def calibrate(
                 length = min(2 * length, longest)
         seconds[num_layers] = fastest(_step(loss, accelerator, micro_batch, length), accelerator.device)
         if num_layers == 2:
-            optimizer, trained = _optimizer_seconds(loss, accelerator, clip)
+            optimizer, trained = _optimizer_seconds(loss, accelerator, settings.clip)
         del model, loss
         gc.collect()
     return Timing(length, seconds[1], seconds[2], optimizer, trained), reads_hidden
@@ -82,9 +78,9 @@ def _step(loss: CausalLoss, accelerator: Any, micro_batch: int, length: int) -> 
 
 
 def _optimizer_seconds(loss: CausalLoss, accelerator: Any, clip: float) -> tuple[float, int]:
-    """Returns the seconds of clipping and of an AdamW step, and how many parameters they were for.
+    """Returns the seconds of clipping and an AdamW step, and the number of parameters; gradients are there already.
 
-    Gradients stand ready. What warms up also makes the optimizer's state.
+    The warm-up also makes the optimizer's state.
     """
     trained = [p for p in loss.parameters() if p.requires_grad and p.grad is not None]
     optimizer = torch.optim.AdamW(trained, lr=1e-9, fused=True)

@@ -1,8 +1,8 @@
-"""The arithmetic of a training step, and the time it takes: measured on one and two layers, carried on to all.
+"""Estimates the arithmetic of a training step and its time, scaled up from one and two measured layers.
 
-A step is made of forward passes (:mod:`ropectl.evaluate.cost`). The backward pass takes as much again for the gradients
-of the inputs, and once more for those of trained weights; attention twice. Activation checkpointing computes the layers'
-forward pass again, the chunked loss the head's.
+The operations of a forward pass are those of :mod:`ropectl.evaluate.cost`. The backward pass takes as many again for the
+gradients of the inputs, and once more for those of trained weights; for attention, twice as many. Activation
+checkpointing repeats the layers' forward pass, the chunked loss the head's.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ class Arithmetic:
     """The operations of a step.
 
     Attributes:
-        forward: Those of a forward pass.
+        forward: The operations of a forward pass.
         num_layers: Decoder layers.
-        layers_trained: Share of their weights that is trained, in [0, 1].
+        layers_trained: Share of the layers' weights that is trained, in [0, 1].
         head_trained: Whether the weights of the output head are trained.
         recomputes: Whether layers are computed again in the backward pass.
-        chunked: Whether the head is.
+        chunked: Whether the head is computed again.
     """
 
     forward: ForwardCost
@@ -68,12 +68,12 @@ class Timing:
 
     @property
     def layer(self) -> float:
-        """Seconds of one layer; never more than half of two, whatever the clock says."""
+        """Seconds of one layer; at most half of two, whatever was measured."""
         return min(max(self.two - self.one, 0.0), self.two / 2) or self.two / 2
 
     @property
     def rest(self) -> float:
-        """Seconds of embeddings, head and loss."""
+        """The seconds of embeddings, head and loss."""
         return max(0.0, self.two - 2 * self.layer)
 
 
@@ -81,8 +81,8 @@ def micro_batch_seconds(timing: Timing, arithmetic: Arithmetic, length: int, cp_
     """Returns the seconds of one micro-batch: the layers' by their operations, the rest by tokens.
 
     Args:
-        timing: The measured one.
-        arithmetic: What is computed.
+        timing: The measured time.
+        arithmetic: The operations of the whole model.
         length: Tokens of a sequence.
         cp_size: Devices that share it.
     """
@@ -100,12 +100,12 @@ def seconds_per_step(
     trained: float,
     cp_size: int = 1,
 ) -> float:
-    """Returns the seconds of an optimizer step, the exchange between devices left out.
+    """Returns the seconds of an optimizer step, without the exchange between devices.
 
     Args:
-        timing: The measured one.
-        arithmetic: What is computed.
-        lengths: Lengths of sequences in their order, as a sample of all [tokens].
+        timing: The measured time.
+        arithmetic: The operations of the whole model.
+        lengths: Lengths of the first sequences, as a sample of all [tokens].
         micro_batch: Sequences per forward pass; shorter ones are padded to the longest.
         micro_batches: Forward passes of a step on a device.
         trained: Trained parameters on a device.

@@ -1,8 +1,8 @@
 """Estimates the memory of a training step on a device, part by part: arithmetic on sizes, without torch.
 
-Bytes that a layer keeps for the backward pass, for each token, as transformers writes a Llama layer and SDPA
-computes attention (no score matrix). r are the bytes of a number of the residual stream, c those of what a linear
-layer gives (2 under autocast, else r), h, i, q, k the widths of the hidden state, the MLP, all queries, all keys:
+This is what a layer keeps for the backward pass, in bytes per token, for a Llama layer of transformers with SDPA (no
+score matrix). r are the bytes of a number of the residual stream, c those of the output of a linear layer (2 under
+autocast, else r); h, i, q, k are the widths of the hidden state, the MLP, all queries, all keys:
 
     2 norms     2 * (4 h + 4)          their input in float32 and the inverse deviation
                 2 * r h                the normalised input, where norm weights are trained
@@ -21,26 +21,26 @@ from dataclasses import dataclass, replace
 
 from ropectl.hf.config.shape import ModelShape
 
-#: What the loss holds of one chunk's logits at once: log-probabilities, and two float32 gradients of them.
+#: Copies of one chunk's logits that the loss holds at once: log-probabilities, and two float32 gradients of them.
 LOGIT_COPIES = 3
 FLOAT32, HALF = 4, 2
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Counts and bytes of a model's weights, as a strategy trains them.
+    """Counts and bytes of a model's weights, prepared by a strategy.
 
     Attributes:
         total: Parameters, tied ones once.
         trained: Those that are trained.
         parts: Trained parameters by kind: matrices, norms, embeddings, LoRA matrices.
-        layers: Parameters of all decoder layers that a token meets.
+        layers: Parameters of all decoder layers that a token uses.
         layers_trained: Those of them that are trained.
-        num_bytes: Bytes of all.
+        num_bytes: Bytes of all parameters.
         trained_bytes: Bytes of the trained ones.
         cast: Parameters that autocast copies into half precision.
         layer_bytes: Bytes of the largest decoder layer.
-        root_bytes: Bytes of what is in no decoder layer.
+        root_bytes: Bytes of everything outside decoder layers.
         residual_bytes: Bytes of a number of the residual stream.
     """
 
@@ -59,7 +59,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """Everything beside the model that memory depends on.
+    """Everything that memory depends on, except the model.
 
     Attributes:
         strategy: Name of the training strategy.
@@ -100,11 +100,10 @@ class TrainingSetup:
 
 
 def memory_parts(shape: ModelShape, weights: Weights, setup: TrainingSetup) -> dict[str, int]:
-    """Returns the bytes that each part takes on every device, at its largest.
+    """Returns the largest size of each part on every device [bytes].
 
-    The sum is what a step needs if all parts are at their largest at once. These are tensors; what the process and its
-    allocator take beside them is not counted. With ``offload``, ``host_activations`` is
-    memory of the host.
+    The sum is what a step needs if all parts are at their largest at once. Only tensors are counted, not what the process
+    and its allocator take. With ``offload``, ``host_activations`` is memory of the host.
     """
     residual, computed = _types(weights, setup)
     share = setup.ranks if setup.sharded else 1
@@ -123,9 +122,9 @@ def memory_parts(shape: ModelShape, weights: Weights, setup: TrainingSetup) -> d
         "optimizer": -(-2 * weights.trained_bytes // share),  # AdamW: two numbers of the weight's own type
         "activations": kept + rotary + last,
         "backward pass": setup.tokens * (2 * computed * shape.intermediate + residual * shape.hidden),
-        "logits": logit_bytes(shape, setup),
+        "logits": _logit_bytes(shape, setup),
     }
-    if setup.sharded:  # one layer computes, the next one arrives; embeddings and head stay
+    if setup.sharded:  # one layer computes, the next one is gathered; embeddings and head stay
         parts["gathered weights"] = (2 * weights.layer_bytes + weights.root_bytes) // (2 if setup.autocast else 1)
     elif setup.autocast:
         parts["half-precision copies"] = HALF * weights.cast
@@ -142,7 +141,7 @@ def device_total(parts: dict[str, int]) -> int:
 
 
 def layer_activations(shape: ModelShape, weights: Weights, setup: TrainingSetup) -> int:
-    """Returns the bytes that one layer keeps for the backward pass; the formula is that of this module."""
+    """Returns the bytes that one layer keeps for the backward pass, by the formula of this module."""
     residual, computed = _types(weights, setup)
     h, i = shape.hidden, shape.intermediate
     norms = 2 * (FLOAT32 * (h + 1) + (residual * h if setup.trains_norms else 0))
@@ -153,10 +152,10 @@ def layer_activations(shape: ModelShape, weights: Weights, setup: TrainingSetup)
 
 
 def _inputs(shape: ModelShape, residual: int, computed: int, setup: TrainingSetup) -> int:
-    """Bytes a token of what trained linear layers read.
+    """Returns the bytes per token of what trained linear layers read.
 
-    Linear layers that read the same tensor share it, unless each makes its own copy of another type or its own
-    dropout of it: autocast does so with a float32 input, LoRA matrices (float32) with a half-precision one.
+    Linear layers that read the same tensor share it, unless each makes its own copy in another type or its own dropout
+    of it: autocast copies a float32 input, LoRA matrices (float32) a half-precision one.
     """
     # width, linear layers that read it, bytes of a number, whether it is kept by attention anyway
     reads = [
@@ -180,41 +179,28 @@ def _inputs(shape: ModelShape, residual: int, computed: int, setup: TrainingSetu
 
 
 def _types(weights: Weights, setup: TrainingSetup) -> tuple[int, int]:
-    """Bytes of a number of the residual stream, and of what a linear layer gives."""
+    """Returns the bytes of a number of the residual stream, and of the output of a linear layer."""
     residual = HALF if setup.sharded and setup.autocast else weights.residual_bytes
     return residual, HALF if setup.autocast else residual
 
 
-def logit_bytes(shape: ModelShape, setup: TrainingSetup) -> int:
+def _logit_bytes(shape: ModelShape, setup: TrainingSetup) -> int:
     """Returns the bytes of the logits that exist at once, and of their gradients."""
     chunk = min(setup.loss_chunk or setup.tokens, setup.tokens // setup.micro_batch)
     return LOGIT_COPIES * FLOAT32 * shape.vocabulary * setup.micro_batch * max(1, chunk)
 
 
-@dataclass(frozen=True)
-class Lever:
-    """A way to need less memory.
-
-    Attributes:
-        flags: What to type.
-        setup: The setup with it.
-    """
-
-    flags: str
-    setup: TrainingSetup
-
-
 def levers(
     setup: TrainingSetup, *, chunk: int, trained_length: int, can_pose: bool, lora: TrainingSetup | None
-) -> list[Lever]:
-    """Returns the ways to need less memory, each alone and at last all together.
+) -> dict[str, TrainingSetup]:
+    """Returns the ways to need less memory, as flags to type and the setup with them: each by itself, then all together.
 
     Args:
         setup: What is asked for.
-        chunk: The loss chunk that ropectl chooses by itself [tokens]; 0 where the whole logits are needed.
+        chunk: The loss chunk that ropectl chooses [tokens]; 0 where the whole logits are needed.
         trained_length: The length that the model was trained at [tokens].
         can_pose: Whether positions can be skipped.
-        lora: What LoRA changes; None where it is in use, or cannot be had.
+        lora: The setup with LoRA; None where it is in use or not possible.
     """
     changes: list[tuple[str, dict[str, object]]] = []
     if setup.checkpointing == "off":
@@ -228,8 +214,7 @@ def levers(
     if lora is not None:
         names = ("strategy", "trains_norms", "lora_rank", "lora_all", "lora_dropout")
         changes.append(("--strategy lora", {name: getattr(lora, name) for name in names}))
-    result = [Lever(flags, replace(setup, **values)) for flags, values in changes]  # type: ignore[arg-type]
     if len(changes) > 1:
         together = {name: value for _, values in changes for name, value in values.items()}
-        result.append(Lever(" ".join(flags for flags, _ in changes), replace(setup, **together)))  # type: ignore[arg-type]
-    return result
+        changes.append((" ".join(flags for flags, _ in changes), together))
+    return {flags: replace(setup, **values) for flags, values in changes}  # type: ignore[arg-type]

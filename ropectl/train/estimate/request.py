@@ -1,4 +1,4 @@
-"""A request as the estimate sees it: a model that can be built without its weights, and a setup of sizes."""
+"""Turns a request into what the estimate needs: a model that can be built without its weights, and a setup of sizes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ropectl.hf.config.shape import ModelShape
+from ropectl.train.engine.accelerator import is_sharded
 from ropectl.train.estimate.memory import TrainingSetup, Weights
 from ropectl.train.estimate.skeleton import build, held_dtype
 from ropectl.train.settings import FinetuneSettings
@@ -18,11 +19,11 @@ _LIKE_LLAMA = 0.05
 
 @dataclass
 class Sketch:
-    """The model of a task, buildable without its weights.
+    """The model of a task, which can be built without its weights.
 
     Attributes:
         task: What was asked for.
-        accelerator: Accelerate's.
+        accelerator: The Accelerator.
         config: The model's transformers config.
     """
 
@@ -36,26 +37,18 @@ class Sketch:
         self.shape = ModelShape.of(self.task.source.config)
 
     def build(self, config: Any, strategy: Strategy, device: Any) -> Any:
-        """Returns a model with random weights, on ``meta`` with none."""
+        """Returns a model with random weights; on ``meta`` it has none."""
         settings = self.task.settings
-        loads_on = "cpu" if _is_sharded(self.accelerator) else self.accelerator.device.type
+        loads_on = "cpu" if is_sharded(self.accelerator) else self.accelerator.device.type
         named = self.task.source.config.get("dtype") or self.task.source.config.get("torch_dtype")
         dtype = held_dtype(settings.dtype, strategy.settings.strategy, loads_on, named)
         remote = settings.trust_remote_code and "auto_map" in self.task.source.config
         return build(config, strategy, dtype, device, remote)
 
 
-def _is_sharded(accelerator: Any) -> bool:
-    return bool(accelerator.distributed_type.value == "FSDP")
-
-
-def is_eager(model: Any) -> bool:
-    """Returns whether attention computes whole score matrices."""
-    return getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None) == "eager"
-
-
-def make_setup(task: Task, accelerator: Any, eager: bool) -> TrainingSetup:
-    """Returns what memory depends on; the loss chunk is filled in once it is known whether there can be one."""
+def make_setup(task: Task, accelerator: Any, model: Any) -> TrainingSetup:
+    """Returns what memory depends on, except the loss chunk, which is known only later."""
+    attention = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
     settings = task.settings
     base = TrainingSetup(
         strategy=settings.strategy,
@@ -63,9 +56,9 @@ def make_setup(task: Task, accelerator: Any, eager: bool) -> TrainingSetup:
         micro_batch=min(settings.micro_batch, settings.batch_size),
         checkpointing=settings.activation_checkpointing,
         autocast=accelerator.mixed_precision in ("bf16", "fp16"),
-        eager=eager,
+        eager=attention == "eager",
         ranks=accelerator.num_processes,
-        sharded=_is_sharded(accelerator),
+        sharded=is_sharded(accelerator),
         cp_size=settings.cp_size,
     )
     return with_lora(base, settings) if settings.strategy == "lora" else base
@@ -84,7 +77,7 @@ def with_lora(setup: TrainingSetup, settings: FinetuneSettings) -> TrainingSetup
 
 
 def rough_reasons(shape: ModelShape, weights: Weights, settings: FinetuneSettings) -> list[str]:
-    """Returns why memory and time are less sure than for a Llama."""
+    """Returns why memory and time are less certain than for a Llama."""
     reasons = []
     if len(shape.layer_types) > 1:
         reasons.append(f"layers differ ({', '.join(shape.layer_types)})")

@@ -1,4 +1,4 @@
-"""``finetune --dry-run``: what the run would need, without loading a weight or writing a file."""
+"""``finetune --dry-run``: estimates what the run would need, without loading a weight or writing a file."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from ropectl.reporter import Reporter
 from ropectl.runs import command_line, package_versions
 from ropectl.train.data.sample_kinds import CYCLE
 from ropectl.train.data.samples import TrainingData
+from ropectl.train.engine.accelerator import describe_engine
 from ropectl.train.estimate.calibration import FIRST_LENGTH, calibrate
 from ropectl.train.estimate.cost import Arithmetic, Timing, seconds_per_step
 from ropectl.train.estimate.memory import TrainingSetup, Weights, device_total, levers, memory_parts
-from ropectl.train.estimate.request import Sketch, is_eager, make_setup, rough_reasons, with_lora
+from ropectl.train.estimate.request import Sketch, make_setup, rough_reasons, with_lora
 from ropectl.train.estimate.skeleton import count_weights
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies import make_strategy
@@ -36,8 +37,8 @@ def dry_run(task: Task, data: TrainingData, accelerator: Any, reporter: Reporter
     Args:
         task: What was asked for, checked.
         data: Its sequences.
-        accelerator: Accelerate's, as its launcher set it up.
-        reporter: Told how it goes.
+        accelerator: The Accelerator, as its launcher set it up.
+        reporter: Shows progress.
     """
     settings = task.settings
     reporter.start("estimating")
@@ -45,7 +46,7 @@ def dry_run(task: Task, data: TrainingData, accelerator: Any, reporter: Reporter
     sketch = Sketch(task, accelerator, source_config(task.source, settings.trust_remote_code))
     model = sketch.build(sketch.config, task.strategy, "meta")
     weights = count_weights(model, sketch.shape)
-    setup = make_setup(task, accelerator, is_eager(model))
+    setup = make_setup(task, accelerator, model)
     timing, reads_hidden, problem = _timing(sketch, setup, free)
     chunk = max(1, LOGITS_PER_CHUNK // (sketch.shape.vocabulary * setup.micro_batch)) if reads_hidden else 0
     wanted = chunk if settings.loss_chunk is None else settings.loss_chunk if reads_hidden else 0
@@ -70,12 +71,7 @@ def dry_run(task: Task, data: TrainingData, accelerator: Any, reporter: Reporter
         "memory": _memory(sketch, weights, setup, chunk, free),
         "time": _time(task, weights, setup, arithmetic, timing, lengths, problem),
         "rough": rough_reasons(sketch.shape, weights, settings),
-        "engine": {
-            "kind": accelerator.distributed_type.value,
-            "processes": accelerator.num_processes,
-            "device": accelerator.device.type,
-            "precision": accelerator.mixed_precision if accelerator.mixed_precision != "no" else "fp32",
-        },
+        "engine": describe_engine(accelerator),
         "settings": settings.model_dump(mode="json"),
         "versions": package_versions(),
         "command": command_line(),
@@ -86,38 +82,33 @@ def dry_run(task: Task, data: TrainingData, accelerator: Any, reporter: Reporter
 
 
 def _timing(sketch: Sketch, setup: TrainingSetup, free: int | None) -> tuple[Timing | None, bool, str]:
-    """The calibration; where it cannot be done, why."""
-    settings, accelerator = sketch.task.settings, sketch.accelerator
+    """Returns the calibration; where it is not possible, the reason."""
+    task, accelerator = sketch.task, sketch.accelerator
+
+    def make(num_layers: int) -> Any:
+        return sketch.build(cut(sketch.config, num_layers), task.strategy, accelerator.device)
+
     try:
         fits = _two_layers_fit(sketch, setup, free)
         if not fits(min(FIRST_LENGTH, setup.seq_len)):
             return None, True, _TOO_SMALL
-        timing, reads_hidden = calibrate(
-            lambda n: sketch.build(cut(sketch.config, n), sketch.task.strategy, accelerator.device),
-            accelerator,
-            longest=setup.seq_len,
-            fits=fits,
-            micro_batch=setup.micro_batch,
-            chunk=settings.loss_chunk,
-            checkpointing=setup.checkpointing,
-            clip=settings.clip,
-        )
+        timing, reads_hidden = calibrate(make, accelerator, setup, task.settings, fits)
     except ConfigError as error:
         return None, True, error.message
     except (RuntimeError, MemoryError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-        # A class may refuse to be cut to one layer in many ways; memory and arithmetic are estimated all the same.
+        # A class may refuse one or two layers in many ways; memory and arithmetic are reported anyway.
         return None, True, _TOO_SMALL if is_out_of_memory(error) else f"two layers do not run: {error}"
     return timing, reads_hidden, ""
 
 
 def _two_layers_fit(sketch: Sketch, setup: TrainingSetup, free: int | None) -> Callable[[int], bool]:
-    """Returns a test whether two layers fit on one device at a length, whole logits included: a system may kill where it cannot give."""
+    """Returns a test whether two layers with whole logits fit on one device at a length: some systems kill what does not."""
     weights = count_weights(sketch.build(cut(sketch.config, 2), sketch.task.strategy, "meta"), sketch.shape)
     shape = replace(sketch.shape, num_layers=2)
-    alone = replace(setup, ranks=1, sharded=False, cp_size=1, loss_chunk=0)
+    single = replace(setup, ranks=1, sharded=False, cp_size=1, loss_chunk=0)
 
     def fits(length: int) -> bool:
-        return free is None or device_total(memory_parts(shape, weights, replace(alone, seq_len=length))) <= free
+        return free is None or device_total(memory_parts(shape, weights, replace(single, seq_len=length))) <= free
 
     return fits
 
@@ -135,7 +126,7 @@ def _arithmetic(shape: ModelShape, weights: Weights, model: Any, setup: Training
 
 
 def _lengths(data: TrainingData, settings: FinetuneSettings) -> list[int]:
-    """Tokens of the first sequences; after ``CYCLE`` of them every kind had its share."""
+    """Returns the tokens of the first sequences; among ``CYCLE`` of them every kind has its share."""
     count = min(settings.steps * settings.batch_size, CYCLE)
     return [len(data.sample(index).input_ids) for index in range(count)]
 
@@ -176,7 +167,10 @@ def _memory(sketch: Sketch, weights: Weights, setup: TrainingSetup, chunk: int, 
         can_pose=task.settings.positions == "contiguous" and task.settings.packing != "isolated",
         lora=lora,
     )
-    needs = [device_total(memory_parts(sketch.shape, counted[lever.setup.strategy], lever.setup)) for lever in options]
+    needs = {
+        flags: device_total(memory_parts(sketch.shape, counted[changed.strategy], changed))
+        for flags, changed in options.items()
+    }
     return {
         "unit": "bytes",
         "devices": setup.ranks,
@@ -184,15 +178,12 @@ def _memory(sketch: Sketch, weights: Weights, setup: TrainingSetup, chunk: int, 
         "total": total,
         "free": free,
         "fits": _fits(total, free),
-        "levers": [
-            {"flags": lever.flags, "total": need, "fits": _fits(need, free)}
-            for lever, need in zip(options, needs, strict=True)
-        ],
+        "levers": [{"flags": flags, "total": need, "fits": _fits(need, free)} for flags, need in needs.items()],
     }
 
 
 def _lora_weights(sketch: Sketch) -> Weights | None:
-    """Counts with LoRA; None where it cannot be had: peft is not installed, or cannot train this class."""
+    """Returns the counts with LoRA; None where peft is not installed or cannot train this class."""
     try:
         strategy = make_strategy(sketch.task.settings.model_copy(update={"strategy": "lora"}))
         return count_weights(sketch.build(sketch.config, strategy, "meta"), sketch.shape)

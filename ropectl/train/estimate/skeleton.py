@@ -1,4 +1,4 @@
-"""Models as a strategy trains them, without their weights, to be counted."""
+"""Builds models without their weights, prepared by a strategy, and counts their parameters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def held_dtype(dtype: str, strategy: str, device_type: str, config_dtype: str | 
         config_dtype: The type that the checkpoint's config names.
     """
     if dtype == "auto":
-        # As for a run: updates of all weights need float32, and a model on the CPU is loaded in it.
+        # As in a run: updates of all weights need float32, and a model on the CPU is loaded in it.
         is_float32 = strategy == "full" or device_type == "cpu"
         dtype = "float32" if is_float32 else (config_dtype or "float32").removeprefix("torch.")
     result: torch.dtype = getattr(torch, dtype)
@@ -33,7 +33,7 @@ def held_dtype(dtype: str, strategy: str, device_type: str, config_dtype: str | 
 
 
 def build(config: Any, strategy: Strategy, dtype: torch.dtype, device: Any = "meta", remote_code: bool = False) -> Any:
-    """Returns a model of a config with random weights, prepared by a strategy.
+    """Returns a model with random weights, prepared by a strategy.
 
     Args:
         config: A transformers config.
@@ -48,7 +48,7 @@ def build(config: Any, strategy: Strategy, dtype: torch.dtype, device: Any = "me
     model = bare_model(config, dtype, device, remote_code)
     try:
         strategy.prepare(model)
-    except Exception as error:  # peft may raise anything over a model it was not made for
+    except Exception as error:  # peft may raise anything for a model it does not know
         if isinstance(error, ConfigError) or is_out_of_memory(error):
             raise
         raise ConfigError(
@@ -58,7 +58,7 @@ def build(config: Any, strategy: Strategy, dtype: torch.dtype, device: Any = "me
 
 
 def decoder_layers(model: Any, num_layers: int) -> list[Any]:
-    """Returns the decoder layers of a model; empty where they are no plain list."""
+    """Returns the decoder layers of a model; none where they are not a plain list."""
     lists = (module for module in model.get_decoder().modules() if isinstance(module, nn.ModuleList))
     return next((list(found) for found in lists if len(found) == num_layers), [])
 
@@ -76,8 +76,8 @@ def count_weights(model: Any, shape: ModelShape) -> Weights:
     outside = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
     outside |= {id(p) for p in model.get_output_embeddings().parameters()}
     in_layers = {
-        id(p): p.numel() * (shape.active_experts if _is_routed(name) else 1.0)
-        for layer in layers or [model]  # layers that are no plain list: all but embeddings and head
+        id(p): p.numel() * (shape.active_experts if ".experts." in name and "shared" not in name else 1.0)
+        for layer in layers or [model]  # where layers are not a plain list: all but embeddings and head
         for name, p in layer.named_parameters()
         if id(p) not in outside
     }
@@ -102,10 +102,6 @@ def _bytes(parameters: Any) -> int:
     return sum(p.numel() * p.element_size() for p in parameters)
 
 
-def _is_routed(name: str) -> bool:
-    return ".experts." in name and "shared" not in name
-
-
 def _trained_parts(model: Any) -> dict[str, int]:
     parts: dict[str, int] = {}
     seen: set[int] = set()
@@ -126,7 +122,7 @@ def _trained_parts(model: Any) -> dict[str, int]:
 
 
 def _multiplied(model: Any) -> list[Any]:
-    """Weights of matrix products, each once: autocast copies them."""
+    """Returns the weights of matrix products, each once; autocast copies them."""
     linear = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
     experts = [p for p in model.parameters() if p.ndim == 3]
     return list({id(p): p for p in (*linear, *experts)}.values())

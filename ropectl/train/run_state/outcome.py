@@ -1,4 +1,4 @@
-"""The end of a run, and how a finished one is recognised."""
+"""The result of a run: its record, and how a finished one is recognised."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import Any
 from ropectl.hf.config.places import read_object
 from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.runs import content_id
+from ropectl.train.data.samples import TrainingData
+from ropectl.train.run_state.progress import RunProgress, read_metrics
+from ropectl.train.run_state.run_folder import TrainingFolder
 from ropectl.train.settings import FinetuneSettings
+from ropectl.train.task import Task
 
 #: Settings of the result that may differ from those that a run began with.
 _FORM = ("merge", "save_dtype")
@@ -20,8 +24,8 @@ class Finetuned:
     """The end of a run.
 
     Attributes:
-        record: What ``ropectl.json`` of the result holds; with ``dry_run`` the estimate; None if interrupted.
-        signal: Number of the signal that interrupted it; 0 if it ran to its end.
+        record: The content of the result's ``ropectl.json``; with ``dry_run`` the estimate; None if interrupted.
+        signal: Number of the signal that interrupted the run; 0 if it ran to its end.
         step: Finished steps.
     """
 
@@ -31,18 +35,58 @@ class Finetuned:
 
 
 def result_id(settings: FinetuneSettings, identity: Mapping[str, Any]) -> str:
-    """Returns the name of a result: what decides the training, and the form it is written in where that is not the usual one."""
+    """Returns the name of a result, made from all that decides the training, and from its form where that is not the default."""
     fields = FinetuneSettings.model_fields
     form = {name: getattr(settings, name) for name in _FORM if getattr(settings, name) != fields[name].default}
     return content_id({**identity, **form})
 
 
 def finished_record(settings: FinetuneSettings, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the record of a result that this very request has already given; None if there is none."""
+    """Returns the record of the finished result of this request; None if there is none."""
     assert settings.out is not None
-    out = settings.out
-    path = out / SIDECAR
+    path = settings.out / SIDECAR
     if not path.is_file():
         return None
     record = read_object(path)
     return record if record.get("training", {}).get("id") == result_id(settings, identity) else None
+
+
+def training_record(
+    task: Task,
+    data: TrainingData,
+    progress: RunProgress,
+    identity: Mapping[str, Any],
+    folder: TrainingFolder,
+    engine: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Returns the part of the result's record that describes the training.
+
+    Args:
+        task: What was asked for.
+        data: The sequences.
+        progress: The progress at the end.
+        identity: All that decides the result.
+        folder: Where the run is kept.
+        engine: Devices and precision, described.
+    """
+    lines = read_metrics(folder.metrics)
+    validations = {line["step"]: line["validation"] for line in lines if "validation" in line}
+    losses = [line["loss"] for line in lines if "loss" in line]
+    chosen = progress.best_step if progress.best_step is not None else progress.step
+    return {
+        "id": result_id(task.settings, identity),
+        "settings": dict(identity),
+        "seq_len": task.seq_len,
+        "learning_rate": task.settings.peak_learning_rate,
+        "steps": progress.step,
+        "step": chosen,
+        "tokens": progress.tokens,
+        "seconds": round(progress.seconds, 3),
+        "epochs": round(progress.step * task.settings.batch_size / data.num_blocks, 3),
+        "first_loss": losses[0] if losses else None,
+        "last_loss": sum(losses[-10:]) / len(losses[-10:]) if losses else None,
+        "validation_before": validations.get(0),
+        "validation": validations.get(chosen),
+        "engine": dict(engine),
+        "metrics": str(folder.metrics),
+    }

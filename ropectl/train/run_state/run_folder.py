@@ -1,22 +1,20 @@
-"""The folder beside the result that holds a run: settings, metrics, saved states, the best weights.
+"""The folder next to the result that holds a run: settings, metrics, saved states, the best weights.
 
     OUT.run/run.json             the settings that decide the result, and the environment
     OUT.run/metrics.jsonl        one line a step, one line a validation
     OUT.run/state-00000100/      everything needed to go on after step 100
     OUT.run/best/                the trained weights with the best validation
 
-A state is written under another name and renamed once it is whole, so a kill at any moment leaves whole states
+A state is written under another name and renamed once it is complete, so a kill at any moment leaves complete states
 only. What was written is checked again before it is used: a full disk can cut a file short without an error.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,7 @@ class State:
 
     Attributes:
         path: Its folder.
-        progress: What the loop needs beside weights and optimizer; ``step`` is the number of finished steps.
+        progress: The progress of the run in this state; ``step`` is the number of finished steps.
     """
 
     path: Path
@@ -45,7 +43,7 @@ class TrainingFolder:
     """The run folder that belongs to a result.
 
     Args:
-        out: Where the result will stand; the run stands beside it, as ``OUT.run``.
+        out: The place of the result; the run is kept next to it, as ``OUT.run``.
     """
 
     def __init__(self, out: Path) -> None:
@@ -68,25 +66,25 @@ class TrainingFolder:
         return (self.path / RUN).is_file()
 
     def check_place(self) -> None:
-        """Checks that nothing else stands where the run is kept: beginning anew empties the folder.
+        """Checks that nothing else is where the run is kept: a new run empties the folder.
 
         Raises:
-            ConfigError: If something does.
+            ConfigError: If something is.
         """
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"{self.path} is a file; the run is kept there.", "Choose another place: --out PATH")
         others = [p for p in self.path.iterdir() if not p.name.startswith(".")] if self.path.is_dir() else []
         if others and not self.is_begun:
             raise ConfigError(
-                f"{self.path}, where the run is kept, holds other files, such as {min(others).name}, and no {RUN}.",
+                f"{self.path}, where the run is kept, holds other files, such as {min(others).name}, but no {RUN}.",
                 "Choose another place: --out PATH",
             )
 
     def check_settings(self, settings: Mapping[str, Any], force: bool) -> list[str]:
-        """Checks that a run here may be continued with these settings; returns what to say about it.
+        """Checks that a run here may be continued with these settings; returns notes about it.
 
         Raises:
-            ConfigError: If they are others than the run began with, and ``force`` is not set.
+            ConfigError: If the run began with other settings, and ``force`` is not set.
         """
         try:
             before = dict(json.loads((self.path / RUN).read_text())["settings"])
@@ -94,10 +92,10 @@ class TrainingFolder:
             return []
         except (OSError, ValueError, KeyError, TypeError):
             if force:
-                return [f"{self.path / RUN} cannot be read: the settings of the run so far are not known."]
+                return [f"{self.path / RUN} cannot be read: the settings that the run began with are not known."]
             raise ConfigError(
                 f"{self.path / RUN} cannot be read, so the settings of the run are not known.",
-                "To begin anew: --overwrite. To go on from its state all the same: --force",
+                "To begin again: --overwrite. To continue from its state anyway: --force",
             ) from None
         if content_id(before) == content_id(settings):
             return []
@@ -108,33 +106,33 @@ class TrainingFolder:
             )
             raise ConfigError(
                 f"{self.path} holds a run with other settings: {described}.",
-                "Another place: -o PATH. To begin anew: --overwrite. To go on from its state all the same: --force",
+                "Another place: -o PATH. To begin again: --overwrite. To continue from its state anyway: --force",
             )
-        return [f"Going on although settings have changed: {', '.join(changed)}."]
+        return [f"Continuing although settings have changed: {', '.join(changed)}."]
 
     def begin(self, settings: Mapping[str, Any]) -> None:
-        """Makes the folder and writes down what the run is."""
+        """Makes the folder and writes the settings of the run into it."""
         write_json(self.path / RUN, {"settings": dict(settings), "versions": package_versions()})
 
     def clear(self) -> None:
         """Removes the run."""
         found = self.path.iterdir() if self.path.is_dir() else ()
-        for path in sorted(found, key=lambda each: each.name == RUN):  # last: what is left after a kill is still a run
+        for path in sorted(found, key=lambda each: each.name == RUN):  # RUN last: what a kill leaves is still a run
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             elif path.name != LOCK:  # the lock is held while this happens
                 path.unlink(missing_ok=True)
 
     def describe_newest(self) -> str:
-        """Returns which state a run that failed can be continued from."""
+        """Returns, in words, which state a failed run can be continued from."""
         kept = self.states()
-        return f"The state after step {kept[-1].progress['step']} is whole" if kept else "No state was saved yet"
+        return f"The state after step {kept[-1].progress['step']} is complete" if kept else "No state was saved yet"
 
     def states(self) -> list[State]:
-        """Returns the saved states that are whole, oldest first."""
+        """Returns the complete saved states, oldest first."""
         found = []
         for path in sorted(self.path.glob("state-*")):
-            progress = _whole(path) if _STATE.fullmatch(path.name) else None
+            progress = _complete_progress(path) if _STATE.fullmatch(path.name) else None
             if progress is not None:
                 found.append(State(path, progress))
         return found
@@ -149,13 +147,13 @@ class TrainingFolder:
         is_main: bool,
         barrier: Callable[[], None],
     ) -> None:
-        """Writes a state, whole or not at all, and removes older ones.
+        """Writes a state, completely or not at all, and removes older ones.
 
         Args:
             step: Finished steps.
-            progress: Kept in the state.
-            keep: States that stay.
-            write: Writes its files into a folder; called on every rank.
+            progress: The progress to keep in the state.
+            keep: Number of states that stay.
+            write: Writes the state's files into a folder; called on every rank.
             is_main: Whether this rank makes, renames and removes folders.
             barrier: Waits for all ranks.
         """
@@ -185,38 +183,34 @@ class TrainingFolder:
             raise
         barrier()
 
+    def write_best(self, step: int, weights: dict[str, Any]) -> None:
+        """Writes the weights of the best step so far; the main process calls it.
 
-def _whole(path: Path) -> dict[str, Any] | None:
-    """Returns what a state says of itself, if all its files are there with all their bytes."""
+        Those of earlier steps stay as long as a saved state names them as its best: a killed run continues from there.
+        """
+        from safetensors.torch import save_file
+
+        path = self.best_weights(step)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{path.name}.tmp")
+        save_file(weights, aside)
+        aside.replace(path)
+        needed = {step, *(state.progress.get("best_step") for state in self.states())}
+        names = {self.best_weights(best).name for best in needed if best is not None}
+        for other in path.parent.glob("*.safetensors"):
+            if other.name not in names:
+                other.unlink(missing_ok=True)
+
+    def best_weights(self, step: int) -> Path:
+        """Returns the file of the weights of a step that was the best."""
+        return self.best / f"step-{step:08d}.safetensors"
+
+
+def _complete_progress(path: Path) -> dict[str, Any] | None:
+    """Returns the progress in a state if all its files are there with all their bytes; else None."""
     try:
         progress: dict[str, Any] = json.loads((path / PROGRESS).read_text())
         complete = all((path / name).stat().st_size == size for name, size in progress["files"].items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return progress if complete else None
-
-
-@contextmanager
-def run_lock(path: Path) -> Iterator[None]:
-    """Keeps two processes from training into one folder.
-
-    Raises:
-        ConfigError: If another process that is alive does.
-    """
-    path.mkdir(parents=True, exist_ok=True)
-    lock = path / LOCK
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        try:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # falls with its process, even by kill -9
-        except ImportError:
-            pass  # Windows has no such lock
-        except OSError:
-            raise ConfigError(
-                f"Another run is writing to {path}.", "Wait for it, or choose another place: --out PATH"
-            ) from None
-        yield
-    finally:
-        os.close(descriptor)

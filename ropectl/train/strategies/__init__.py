@@ -1,4 +1,4 @@
-"""Strategies: which weights are trained, and what becomes of them. A new strategy is one file and one line here."""
+"""Training strategies: which weights are trained, and how they are written. A new one is one file and one line here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Low-rank updates of frozen weights (LoRA, arXiv 2106.09685), through peft.
+"""The strategy that trains low-rank updates of frozen weights (LoRA, arXiv 2106.09685), through peft.
 
 LongLoRA (arXiv 2309.12307) found that for longer contexts low-rank updates alone fall behind, and that training
 the normalisation weights and the embeddings too closes the gap: ``train_norms`` and ``train_embeddings``.
@@ -26,7 +26,7 @@ class LoraStrategy(Strategy):
             raise ConfigError("--strategy lora needs the package peft.", "pip install 'ropectl[peft]'") from None
 
     def prepare(self, model: Any) -> None:
-        """Adds the matrices in place; the output of the model is the same as before, to begin with."""
+        """Adds the matrices in place; before training, the output of the model stays the same."""
         import torch
 
         self._peft_model(model)
@@ -53,7 +53,9 @@ class LoraStrategy(Strategy):
         also = _norm_names(model) if settings.train_norms else []
         tied = bool(model.config.get_text_config().tie_word_embeddings)
         if settings.train_embeddings:
-            also.append(_name_of(model, model.get_input_embeddings()).rpartition(".")[2])
+            embeddings = model.get_input_embeddings()
+            path = next(name for name, module in model.named_modules() if module is embeddings)
+            also.append(path.rpartition(".")[2])
         config = LoraConfig(
             task_type="CAUSAL_LM",
             r=settings.lora_rank,
@@ -64,12 +66,12 @@ class LoraStrategy(Strategy):
             # Embedding and head are one weight in a tied model, and have to be one while they are trained.
             ensure_weight_tying=tied and settings.train_embeddings,
         )
-        # A tuple hides the wrapper from torch, whose submodule it would become otherwise.
+        # The tuple hides the wrapper from torch, which would make it a submodule.
         try:
             model.ropectl_peft = (get_peft_model(model, config),)
         except ValueError as error:
             raise UnsupportedModelError(
-                f"strategy = lora is not possible for {type(model).__name__}: peft says: {error}",
+                f"strategy = lora is not possible for {type(model).__name__}; peft says: {error}",
                 "Type: --strategy full",
             ) from None
         if (
@@ -83,7 +85,7 @@ class LoraStrategy(Strategy):
 
 
 def _attention_projections(model: Any) -> list[str]:
-    """Names of the linear layers inside attention modules."""
+    """Returns the names of the linear layers inside attention modules."""
     from torch import nn
 
     names: set[str] = set()
@@ -98,12 +100,5 @@ def _attention_projections(model: Any) -> list[str]:
 
 
 def _norm_names(model: Any) -> list[str]:
-    decoder = model.get_decoder()
-    return sorted(
-        {name.rpartition(".")[2] for name, part in decoder.named_modules() if type(part).__name__.endswith("Norm")}
-    )
-
-
-def _name_of(model: Any, wanted: Any) -> str:
-    names: list[str] = [name for name, module in model.named_modules() if module is wanted]
-    return names[0]
+    modules = model.get_decoder().named_modules()
+    return sorted({name.rpartition(".")[2] for name, part in modules if type(part).__name__.endswith("Norm")})

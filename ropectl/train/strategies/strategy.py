@@ -1,4 +1,4 @@
-"""The base class of training strategies."""
+"""The base class of training strategies, and the parameters that they train."""
 
 from __future__ import annotations
 
@@ -38,3 +38,12 @@ class Strategy(ABC):
 def trained_parameters(model: Any) -> dict[str, Any]:
     """Returns the parameters that require gradients, each once, by name."""
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def describe_trained(model: Any) -> str:
+    """Returns how much of a model is trained, and the names of what is trained in addition to LoRA matrices."""
+    names = trained_parameters(model)
+    trained, total = sum(p.numel() for p in names.values()), sum(p.numel() for p in model.parameters())
+    text = f"Training {trained:,} of {total:,} parameters in {len(names)} tensors"
+    whole = sorted({name.replace(".modules_to_save.default", "") for name in names if "modules_to_save" in name})
+    return f"{text}; in addition to LoRA matrices: {', '.join(whole)}." if whole else f"{text}."
