@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from ropectl.advise.api import choose_methods, inspect_model
     from ropectl.checkpoint.patching import patch_checkpoint
     from ropectl.compare.run import compare_methods
-    from ropectl.evaluate.loaded import load_patched
     from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
     from ropectl.evaluate.retrieval.passkey_evaluation import evaluate_passkey
     from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks
+    from ropectl.evaluate.setup import load_patched
     from ropectl.hf.model.patch import apply_rope
     from ropectl.rope.registry import parse_method
     from ropectl.train.finetuning import finetune
@@ -29,7 +29,7 @@ _PLACES = {
     "evaluate_tasks": "ropectl.evaluate.retrieval.task_evaluation",
     "finetune": "ropectl.train.finetuning",
     "inspect_model": "ropectl.advise.api",
-    "load_patched": "ropectl.evaluate.loaded",
+    "load_patched": "ropectl.evaluate.setup",
     "parse_method": "ropectl.rope.registry",
     "patch_checkpoint": "ropectl.checkpoint.patching",
 }

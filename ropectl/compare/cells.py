@@ -1,4 +1,4 @@
-"""A cell of a comparison: settings that name it, a cost, and a measurement, of shorter lengths where all at once fail."""
+"""A cell of a comparison: settings that name it, a cost, and a measurement."""
 
 from __future__ import annotations
 
@@ -19,19 +19,15 @@ from ropectl.runs import RunFolder, content_id
 #: Takes the model, a progress callback and some of the cell's lengths; returns records.
 Measure = Callable[[Any, Progress, Sequence[int]], Sequence[Any]]
 
-#: What the records of a cell are called.
-RESULTS = {"prefix": "points", "tail": "points", "passkey": "cells"}
+_POINTS, _CELLS = ("points", PerplexityPoint, "context_length"), ("cells", PasskeyCell, "length")
 
-#: What they are, and where each says its length.
-_RECORDS: dict[str, tuple[type[Any], str]] = {
-    "points": (PerplexityPoint, "context_length"),
-    "cells": (PasskeyCell, "length"),
-}
+#: The key of a cell's records, by kind; their type; and the field that holds their length.
+_RESULTS: dict[str, tuple[str, type[Any], str]] = {"prefix": _POINTS, "tail": _POINTS, "passkey": _CELLS}
 
 
 @dataclass(frozen=True)
 class ComparisonCell:
-    """One measurement of one method.
+    """A measurement of one method.
 
     Attributes:
         method: Method spec.
@@ -68,29 +64,48 @@ class ComparisonCell:
         return short_spec(self.method) + (", tuned" if self.training else "")
 
     def outcome(self, model: Any, progress: Progress) -> dict[str, Any]:
-        """Measures; returns ``result``, or ``error`` beside the result of the lengths below the one that failed."""
+        """Measures all lengths at once; if that fails, one after the other up to the one that fails on its own.
+
+        A length that needs too much memory must not cost those that do not, nor a failed cell the others.
+
+        Returns:
+            ``result``; or ``error``, with the ``result`` of the shorter lengths if there are any.
+        """
 
         def measured(lengths: Sequence[int]) -> list[Any]:
             return [to_json(record) for record in self.measure(model, progress, lengths)]
 
-        name = RESULTS[self.kind]
+        name, ordered = _RESULTS[self.kind][0], sorted(self.lengths)
         try:
-            return {"result": {name: measured_up_to_failure(measured, self.lengths)}}
-        except PartialFailureError as failure:  # what goes wrong in one cell must not cost the others
-            kind, message = type(failure.cause).__name__, str(failure.cause)
-            error = {"type": kind, "message": message, "length": failure.length}
-            return {"error": error, **({"result": {name: failure.found}} if failure.found else {})}
+            return {"result": {name: measured(ordered)}}
+        except Exception as error:  # whatever a model raises
+            if len(ordered) == 1:
+                return self.failure(error)
+        found: list[Any] = []
+        for length in ordered:
+            empty_caches()
+            try:
+                found += measured([length])
+            except Exception as error:
+                return {**self.failure(error, length), **({"result": {name: found}} if found else {})}
+        return {"result": {name: found}}
 
-    def failure(self, cause: Exception) -> dict[str, Any]:
-        """Returns the outcome of a cell whose model could not be had."""
-        return {"error": {"type": type(cause).__name__, "message": str(cause), "length": min(self.lengths)}}
+    def failure(self, cause: Exception, length: int | None = None) -> dict[str, Any]:
+        """Returns the outcome of a cell that failed.
+
+        Args:
+            cause: Why.
+            length: Where [tokens]; None if nothing could be measured at all.
+        """
+        error = {"type": type(cause).__name__, "message": str(cause), "length": length or min(self.lengths)}
+        return {"error": error}
 
     def record_in(self, folder: RunFolder, failed: bool = False) -> dict[str, Any] | None:
-        """Returns the record of this cell in a run folder; None without one, or with one that says too little to be used.
+        """Returns the record of this cell in a run folder; None if there is none, or one that is damaged.
 
         Args:
             folder: The run folder.
-            failed: Whether the record of a failure is one too.
+            failed: Whether the record of a failure counts.
         """
         record = folder.read_cell(self.settings, failed)
         return record if record is not None and self._is_mine(record) else None
@@ -98,11 +113,9 @@ class ComparisonCell:
     def _is_mine(self, record: Mapping[str, Any]) -> bool:
         """Returns whether a file that parses is a record of this cell, with everything that a row is made of."""
         try:
-            name, is_id = RESULTS[self.kind], record["id"] == content_id(self.settings)
-            kind, length = _RECORDS[name]
-            found = (
-                {getattr(kind(**entry), length) for entry in record["result"][name]} if "result" in record else set()
-            )
+            (name, kind, length), is_id = _RESULTS[self.kind], record["id"] == content_id(self.settings)
+            entries = record["result"][name] if "result" in record else []
+            found = {getattr(kind(**entry), length) for entry in entries}
             first_missing = record["error"]["length"] if "error" in record else self.length + 1
             wanted = {length for length in self.lengths if length < first_missing}
             return bool(is_id and found == wanted and math.isfinite(record["seconds"]))
@@ -114,50 +127,13 @@ class ComparisonCell:
 
         Args:
             training: Id of the training.
-            settings: What tells its records from all others.
+            settings: Settings that tell its records from all others.
         """
         return replace(self, training=training, settings={**self.settings, **settings})
 
 
-class PartialFailureError(Exception):
-    """A measurement failed at one length; those below it are done.
-
-    Attributes:
-        found: What the shorter lengths gave.
-        length: Where it failed [tokens].
-        cause: Why.
-    """
-
-    def __init__(self, found: list[Any], length: int, cause: Exception) -> None:
-        super().__init__(str(cause))
-        self.found, self.length, self.cause = found, length, cause
-
-
-def measured_up_to_failure(measure: Callable[[Sequence[int]], list[Any]], lengths: Sequence[int]) -> list[Any]:
-    """Returns the records of all lengths, measured at once; where that fails, one after the other.
-
-    A length that needs too much memory must not cost those that do not.
-
-    Args:
-        measure: Returns records at some lengths.
-        lengths: All of them.
-
-    Raises:
-        PartialFailureError: If one fails by itself too; longer ones are not tried.
-    """
-    ordered = sorted(lengths)
-    try:
-        return measure(ordered)
-    except Exception as error:  # whatever a model raises
-        if len(ordered) == 1:
-            raise PartialFailureError([], ordered[0], error) from None
-    found: list[Any] = []
-    for length in ordered:
-        gc.collect()
-        if torch.accelerator.is_available():
-            torch.accelerator.empty_cache()
-        try:
-            found += measure([length])
-        except Exception as error:
-            raise PartialFailureError(found, length, error) from None
-    return found
+def empty_caches() -> None:
+    """Frees the memory that finished work left behind, before more is asked for."""
+    gc.collect()
+    if torch.accelerator.is_available():
+        torch.accelerator.empty_cache()

@@ -1,20 +1,34 @@
-"""The JSON document of a comparison, and the place where it is kept."""
+"""The records of a comparison: ``comparison.json``, and before anything is measured ``plan.json``."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ropectl.compare.plan import Plan
 from ropectl.compare.recipe import Recipe
-from ropectl.compare.rows import RowResults, method_rows
+from ropectl.compare.rows import RowResults
 from ropectl.compare.verdict import comparison_verdict, pick_method
 from ropectl.evaluate.config import CompareConfig
-from ropectl.records import ComparisonFrame, ComparisonManifest, ComparisonRecord, MeasuredCell
+from ropectl.records import (
+    ComparisonFrame,
+    ComparisonManifest,
+    ComparisonRecord,
+    MeasuredCell,
+    PlannedTraining,
+    PlanRecord,
+)
 from ropectl.reporter import Reporter
+from ropectl.rope.method import ScalingMethod
 from ropectl.runs import command_line, content_id, package_versions
+
+if TYPE_CHECKING:
+    from ropectl.compare.cells import ComparisonCell
+    from ropectl.compare.training import Training
+
+PLAN_FILE = "plan.json"
 
 
 def comparison_document(
@@ -23,50 +37,86 @@ def comparison_document(
     """Returns the record of a comparison.
 
     Args:
-        plan: What was compared.
+        plan: The comparison.
         recipe: How methods were trained; None if none was.
-        measured: What each row is made of.
+        measured: The results of each row.
         num_targets: K of protocol ``tail``.
     """
-    rows = method_rows(measured, plan.config)
+    rows = [entry.row(measured[0], plan.config) for entry in measured]
     pick = pick_method(rows)
-    cells = [cell for entry in measured for cell in _cells(entry)]
+    cells = [
+        MeasuredCell(
+            cell.record["id"], entry.model.name, str(entry.method), cell.training, cell.kind, max(cell.lengths)
+        )
+        for entry in measured
+        for cell in entry.cells
+    ]
     return ComparisonRecord(
-        **vars(comparison_frame(plan)),
+        **vars(_comparison_frame(plan)),
         rows=rows,
         pick=pick,
         verdict=comparison_verdict(rows, pick, plan.target_length),
-        manifest=comparison_manifest(plan, recipe, num_targets, cells),
+        manifest=_comparison_manifest(plan, recipe, num_targets, cells),
     )
 
 
-def comparison_frame(plan: Plan) -> ComparisonFrame:
+def plan_document(
+    plan: Plan,
+    recipe: Recipe | None,
+    cells: Sequence[Mapping[ScalingMethod, Sequence[ComparisonCell]]],
+    trainings: Sequence[Training],
+    num_targets: int,
+) -> PlanRecord:
+    """Returns the record of what is about to be measured, so that a comparison that was killed can be read and continued.
+
+    The cells of a tuned model have no names yet, for those follow from its weights: a training says how many it has.
+
+    Args:
+        plan: The comparison.
+        recipe: How methods are trained; None if none is.
+        cells: Cells by model and method.
+        trainings: Trainings of the first model.
+        num_targets: K of protocol ``tail``.
+    """
+    named = [
+        MeasuredCell(
+            content_id(cell.settings), model.name, cell.method, None, cell.kind, cell.length, list(cell.lengths)
+        )
+        for model, by_method in zip(plan.models, cells, strict=True)
+        for own in by_method.values()
+        for cell in own
+    ]
+    return PlanRecord(
+        **vars(_comparison_frame(plan)),
+        subjects=[model.planned for model in plan.models],
+        trainings=[
+            PlannedTraining(training.id, str(training.method), training.covered, len(cells[0][training.method]))
+            for training in trainings
+        ],
+        manifest=_comparison_manifest(plan, recipe, num_targets, named),
+    )
+
+
+def _comparison_frame(plan: Plan) -> ComparisonFrame:
     """Returns what is known of a comparison before anything is measured."""
     config, base = plan.config, plan.base
     return ComparisonFrame(
         model=config.model,
-        models=[subject.name for subject in plan.subjects],
+        models=[model.name for model in plan.models],
         geometry=base.setup.geometry,
         factor=base.setup.factor,
         factors=list(config.all_factors),
         target_length=plan.target_length,
         text=config.text,
         lengths=list(plan.lengths),
-        same_tokens=all(subject.same_tokens for subject in plan.subjects),
+        same_tokens=all(model.same_tokens for model in plan.models),
     )
 
 
-def comparison_manifest(
+def _comparison_manifest(
     plan: Plan, recipe: Recipe | None, num_targets: int, cells: Sequence[MeasuredCell]
 ) -> ComparisonManifest:
-    """Returns what is needed to make a comparison again.
-
-    Args:
-        plan: What is compared.
-        recipe: How methods are trained; None if none is.
-        num_targets: K of protocol ``tail``.
-        cells: Its cells.
-    """
+    """Returns what is needed to make a comparison again."""
     base = plan.base
     return ComparisonManifest(
         command=command_line(),
@@ -77,35 +127,25 @@ def comparison_manifest(
         documents=[document.name for document in base.documents.documents],
         tokens_sha256=base.documents.fingerprint(),
         tail_targets_per_document=num_targets,
-        existing={subject.name: str(subject.setup.source.rope.method) for subject in plan.subjects},
+        existing={model.name: str(model.setup.source.rope.method) for model in plan.models},
         cells=list(cells),
     )
 
 
-def _cells(entry: RowResults) -> list[MeasuredCell]:
-    model, method = entry.model.name, str(entry.method)
-    return [
-        MeasuredCell(cell.record["id"], model, method, cell.training, cell.kind, max(cell.lengths))
-        for cell in entry.cells
-    ]
-
-
 def keep_other(path: Path, record: dict[str, Any], reporter: Reporter) -> None:
-    """Puts an earlier comparison of other settings in the same folder aside, under a name of its own."""
+    """Renames an earlier comparison with other settings in the same folder, so that it is not overwritten."""
     try:
         earlier = _asked_for(json.loads(path.read_text())["manifest"])
     except (OSError, ValueError, KeyError, TypeError):
         return
     if earlier != _asked_for(record["manifest"]):
-        name = content_id(
-            json.dumps(earlier, sort_keys=True)
-        )  # of the text: an old file may hold NaN, which is no JSON
+        name = content_id(json.dumps(earlier, sort_keys=True))  # of the text: an old file may hold NaN
         aside = path.with_name(f"{path.stem}-{name[:8]}{path.suffix}")
         path.replace(aside)
         reporter.note(f"{path} held another comparison; it is now {aside.name}.")
 
 
 def _asked_for(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What a comparison was asked for; settings that a record does not know yet stood at their defaults."""
+    """Returns the settings of a comparison; those that are newer than its record had their defaults."""
     config = {**CompareConfig().model_dump(mode="json"), **manifest["config"]}
     return {**config, "finetune": manifest.get("finetune")}

@@ -1,4 +1,4 @@
-"""``compare-methods --dry-run``: what the comparison would take, without loading a weight or writing a file."""
+"""``compare-methods --dry-run``: the time and memory that a comparison would take, without loading weights or writing files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ropectl.compare.cells import ComparisonCell
-from ropectl.compare.factory import subject_cells
+from ropectl.compare.factory import model_cells
 from ropectl.compare.plan import ComparedModel, make_plan
 from ropectl.compare.recipe import read_recipe
 from ropectl.compare.run import default_folder
@@ -37,12 +37,12 @@ def estimate_comparison(
     reporter: Reporter | None = None,
     retry_failed: bool = False,
 ) -> dict[str, Any]:
-    """Returns what a comparison would take: cells, tokens, operations, time and memory, model by model.
+    """Returns the cells, tokens, operations, time and memory that a comparison would take, model by model.
 
     Args:
-        config: What would be compared.
-        out: Run folder; cells that it holds already are counted apart.
-        reporter: Told notes.
+        config: The settings of the comparison.
+        out: Run folder; cells that it already holds are counted separately.
+        reporter: Receives notes.
         retry_failed: Whether cells that failed before would be measured again.
 
     Raises:
@@ -51,20 +51,20 @@ def estimate_comparison(
     config, reporter = config or CompareConfig(), reporter or Reporter()
     recipe = read_recipe(config)
     plan = make_plan(config, reporter)
-    by_subject = [subject_cells(plan, subject) for subject in plan.subjects]
-    folder = RunFolder(Path(out) if out else default_folder(plan.base.setup.source, by_subject, ()))
+    grids = [model_cells(plan, model) for model in plan.models]
+    folder = RunFolder(Path(out) if out else default_folder(plan.base.setup.source, grids, ()))
     models = []
-    for subject, own_cells in zip(plan.subjects, by_subject, strict=True):
-        cells = [cell for own in own_cells.values() for cell in own]
+    for model, by_method in zip(plan.models, grids, strict=True):
+        cells = [cell for own in by_method.values() for cell in own]
         missing = [cell for cell in cells if cell.record_in(folder, not retry_failed) is None]
         models.append(
             {
-                "model": subject.name,
-                "methods": [str(method) for method in subject.methods],
+                "model": model.name,
+                "methods": [str(method) for method in model.methods],
                 "cells": len(cells),
                 "finished": len(cells) - len(missing),
                 "kinds": [_kind(kind, missing) for kind in dict.fromkeys(cell.kind for cell in cells)],
-                **_resources(subject, missing),
+                **_resources(model, missing),
             }
         )
     if recipe is not None:
@@ -93,9 +93,9 @@ def _kind(kind: str, cells: Sequence[ComparisonCell]) -> dict[str, Any]:
     }
 
 
-def _resources(subject: ComparedModel, missing: Sequence[ComparisonCell]) -> dict[str, Any]:
-    """Returns time and memory of the missing cells; where a model cannot be built without its weights, why not."""
-    source, config = subject.setup.source, subject.setup.config
+def _resources(model: ComparedModel, missing: Sequence[ComparisonCell]) -> dict[str, Any]:
+    """Returns time and memory of the missing cells; if the model cannot be built without its weights, the reason."""
+    source, config = model.setup.source, model.setup.config
     device = resolve_device(config.device)
     free = free_memory(device)
     if not missing:
@@ -105,10 +105,10 @@ def _resources(subject: ComparedModel, missing: Sequence[ComparisonCell]) -> dic
         dtype = _dtype(config.dtype, device, model_config)
         forward = ForwardCost.of(source.config)
         longest = max(cell.length for cell in missing)
-        memory = _memory(subject, missing, model_config, dtype)
+        memory = _memory(model, missing, model_config, dtype)
         speed = measure_speed(model_config, forward, longest, dtype, device, config.trust_remote_code)
     except (RopectlError, RuntimeError, ValueError, TypeError, AttributeError, KeyError) as error:
-        # A class may refuse to be built small in many ways; cells and tokens are told all the same.
+        # A class may refuse to be built small in many ways; cells and tokens are reported all the same.
         return {"time": {"seconds": None, "reason": str(error).split("\n")[0]}, "memory": None}
     seconds = {
         kind: speed.seconds(sum((cell.cost for cell in missing if cell.kind == kind), Cost()))
@@ -133,11 +133,11 @@ def _dtype(name: str, device: Any, model_config: Any) -> torch.dtype:
 
 
 def _memory(
-    subject: ComparedModel, cells: Sequence[ComparisonCell], model_config: Any, dtype: torch.dtype
+    compared: ComparedModel, cells: Sequence[ComparisonCell], model_config: Any, dtype: torch.dtype
 ) -> dict[str, int]:
     """Returns the bytes of each part, for the cell that needs most."""
-    shape = ModelShape.of(subject.setup.source.config)
-    model = bare_model(model_config, dtype, "meta", subject.setup.config.trust_remote_code)
+    shape = ModelShape.of(compared.setup.source.config)
+    model = bare_model(model_config, dtype, "meta", compared.setup.config.trust_remote_code)
     size = dtype.itemsize
     cache, window = max(cell.cached for cell in cells), max(cell.window for cell in cells)
     # Of a layer: its input and the residual, queries, keys, values and their rotated copies, and the wide half of the MLP.

@@ -1,4 +1,4 @@
-"""Makes the cells of a comparison."""
+"""The cells of a comparison, made from its plan."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ropectl.compare.cells import ComparisonCell, Measure
+from ropectl.compare.cells import ComparisonCell
 from ropectl.compare.passkey_prompts import PasskeyPrompts, PromptGroup
-from ropectl.compare.plan import ComparedModel, Plan
+from ropectl.compare.plan import ComparedModel, Plan, passkey_prompts
 from ropectl.data.tokens import DocumentSet
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
@@ -32,10 +32,10 @@ from ropectl.runs import package_versions
 #: A record is used again only under the same versions of these.
 DECIDING_PACKAGES = ("ropectl", "torch", "transformers", "tokenizers")
 
-#: How text is measured: whole beginnings for what a reader sees, and the same targets for the verdict.
+#: The protocols: whole beginnings of documents for what a reader sees, the same targets for the verdict.
 TEXT_PROTOCOLS = ("prefix", "tail")
 
-#: Tokens of an answer, for what it costs to read them: a nominal number that decides no result.
+#: A nominal number of tokens in an answer, for the cost of reading them; it decides no result.
 NOMINAL_ANSWER = 5
 
 
@@ -44,12 +44,12 @@ class CellFactory:
     """Makes the cells of one model of a comparison.
 
     Attributes:
-        config: What was asked for.
-        rope: What the model was trained with, and how it is scaled already.
+        config: The settings.
+        rope: The geometry that the model was trained with, and its existing scaling.
         documents: The scored documents.
         passkeys: The passkey prompts.
         lengths: Context lengths [tokens].
-        forward: What a pass costs.
+        forward: The cost of a pass.
         common: Settings that every cell shares: model, dtype, device, versions.
     """
 
@@ -68,13 +68,11 @@ class CellFactory:
         return [*texts, *(self._passkey(method, group) for group in groups)]
 
     def _text(self, method: ScalingMethod, protocol: PerplexityProtocol) -> ComparisonCell:
-        """One cell for all lengths and documents of a protocol."""
+        """Returns one cell for all lengths and documents of a protocol."""
         config = self.config
-        request = protocol.completed(
-            PerplexityRequest(
-                method, self.rope.geometry, self.documents, self.lengths, capacity=self.rope.capacity(method)
-            )
-        )
+        capacity = self.rope.capacity(method)
+        request = PerplexityRequest(method, self.rope.geometry, self.documents, self.lengths, capacity=capacity)
+        request = protocol.completed(request)
 
         def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PerplexityPoint]:
             options = PassOptions(self.rope.layer_type, config.prefill_chunk, config.batch_size, progress)
@@ -82,10 +80,9 @@ class CellFactory:
 
         windows = [window for one in protocol.passes(request) for window in one.windows()]
         sizes = [window.num_tokens(self.documents) for window in windows]
-        cost = sum(
-            (self.forward.window(n, window.num_scored) for n, window in zip(sizes, windows, strict=True)), Cost()
-        )
+        costs = (self.forward.window(n, window.num_scored) for n, window in zip(sizes, windows, strict=True))
         settings = {
+            **self._named(method, protocol.name),
             "text": config.text,
             "lengths": self.lengths,
             "documents": [document.name for document in self.documents.documents],
@@ -95,7 +92,8 @@ class CellFactory:
         }
         longest, chunk = config.batch_size * max(sizes), config.prefill_chunk
         memory = (longest, 0) if chunk is None else (min(config.batch_size * chunk, longest), longest)
-        return self._cell(method, protocol.name, self.lengths, settings, sum(sizes), cost, memory, measure)
+        cost = sum(costs, Cost())
+        return ComparisonCell(str(method), protocol.name, self.lengths, settings, sum(sizes), cost, *memory, measure)
 
     def _passkey(self, method: ScalingMethod, group: PromptGroup) -> ComparisonCell:
         """Returns one cell for the prompts of a group."""
@@ -110,6 +108,7 @@ class CellFactory:
             return passkey_cells(answered, self.passkeys.builder, self.rope.capacity(method))
 
         settings = {
+            **self._named(method, "passkey"),
             "points": group.points,
             "trials": config.trials,
             "distractors": config.distractors,
@@ -117,40 +116,29 @@ class CellFactory:
             "seed": config.seed,
         }
         lengths = sorted({length for length, _ in group.points})
-        # As many of the longest as there are tokens: the most that attention can cost.
+        # As if all tokens were in prompts of the longest length: the most that attention can cost.
         trunks = group.tokens / max(lengths)
         scored = NOMINAL_ANSWER * len(group.prompts)
         cost = self.forward.tree(group.tokens, max(lengths), trunks, scored)
         memory = MAX_BATCH_TOKENS, max(MAX_BATCH_TOKENS, *lengths)
-        return self._cell(method, "passkey", lengths, settings, group.tokens, cost, memory, measure)
+        return ComparisonCell(str(method), "passkey", lengths, settings, group.tokens, cost, *memory, measure)
 
     @cached_property
     def _tokens_sha256(self) -> str:
         return self.documents.fingerprint()
 
-    def _cell(
-        self,
-        method: ScalingMethod,
-        kind: str,
-        lengths: Sequence[int],
-        settings: Mapping[str, Any],
-        tokens: int,
-        cost: Cost,
-        memory: tuple[int, int],
-        measure: Measure,
-    ) -> ComparisonCell:
-        full = {**self.common, "kind": kind, "method": str(method), **settings}
-        return ComparisonCell(str(method), kind, lengths, full, tokens, cost, *memory, measure)
+    def _named(self, method: ScalingMethod, kind: str) -> dict[str, Any]:
+        return {**self.common, "kind": kind, "method": str(method)}
 
 
-def subject_cells(plan: Plan, subject: ComparedModel) -> dict[ScalingMethod, list[ComparisonCell]]:
+def model_cells(plan: Plan, model: ComparedModel) -> dict[ScalingMethod, list[ComparisonCell]]:
     """Returns the cells of one model, by method and in order."""
-    source = subject.setup.source
+    source = model.setup.source
     factory = CellFactory(
-        plan.config, source.rope, subject.documents, subject.passkeys(plan.lengths), plan.lengths,
-        ForwardCost.of(source.config), _common_settings(subject.setup),
+        plan.config, source.rope, model.documents, passkey_prompts(model.setup, plan.lengths), plan.lengths,
+        ForwardCost.of(source.config), _common_settings(model.setup),
     )  # fmt: skip
-    return {method: factory.cells(method) for method in subject.methods}
+    return {method: factory.cells(method) for method in model.methods}
 
 
 def _common_settings(setup: Setup) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Measuring the cells that have no record yet, shared among the processes of a launcher."""
+"""Measures the cells that have no record yet, shared among the processes of a launcher."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ropectl.compare.cells import ComparisonCell
-from ropectl.compare.plan_file import PLAN_FILE
+from ropectl.compare.document import PLAN_FILE
 from ropectl.compare.ranks import Ranks
 from ropectl.evaluate.setup import Setup
 from ropectl.reporter import Reporter
@@ -35,8 +35,8 @@ class CellRunner:
     Attributes:
         folder: The run folder.
         ranks: The processes that share the work.
-        reporter: Told how it goes.
-        plan: All that is to be measured; written beside the records when the first is about to be made.
+        reporter: Receives progress and notes.
+        plan: All that is to be measured; written next to the records when the first is about to be made.
         retry_failed: Whether cells that failed before are tried again.
     """
 
@@ -53,8 +53,9 @@ class CellRunner:
             groups: Models and their cells.
             resumed: Whether to say how many were there already.
         """
-        # What is missing is the main process's finding: by the time another one looks, records may have been added.
-        found = self.ranks.agree([[self._read(cell) for cell in group.cells] for group in groups])
+        # The main process decides what is missing: by the time another one looks, records may have been added.
+        failed = not self.retry_failed
+        found = self.ranks.agree([[c.record_in(self.folder, failed) for c in group.cells] for group in groups])
         missing = [
             (number, cell)
             for number, (group, records) in enumerate(zip(groups, found, strict=True))
@@ -78,15 +79,12 @@ class CellRunner:
         ]
 
     def begin(self) -> None:
-        """Writes down the plan: without it, nobody could say what a killed run lacks."""
+        """Writes the plan: without it, nothing could tell what a killed run lacks."""
         if self.ranks.is_main and self.plan:
             write_json(self.folder.path / PLAN_FILE, self.plan)
 
-    def _read(self, cell: ComparisonCell) -> dict[str, Any] | None:
-        return cell.record_in(self.folder, failed=not self.retry_failed)
-
     def _loaded(self, group: ModelCells, number: int) -> tuple[Any, Exception | None]:
-        """Returns the model of a group, or why it cannot be had; without the first nothing can be compared."""
+        """Returns the model of a group, or the reason why it cannot load; without the first nothing can be compared."""
         try:
             return group.setup.model, None
         except Exception as error:

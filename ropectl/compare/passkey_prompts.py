@@ -1,4 +1,4 @@
-"""Builds the passkey prompts of one model in a comparison, in the groups that its cells measure."""
+"""The passkey prompts of one model in a comparison, in the groups that its cells measure."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ropectl.rope.method import ScalingMethod
 from ropectl.tasks.kinds.passkey import Passkey
 from ropectl.tasks.prompt_builder import PromptBuilder
 
-#: A group of more tokens is measured needle position by needle position, so that an interruption loses less of it.
+#: A group of more tokens is measured one needle position at a time, so that an interruption loses less of it.
 MAX_GROUP_TOKENS = 2**20
 
 
 @dataclass(frozen=True)
 class PromptGroup:
-    """Prompts that are measured together, and kept as one record.
+    """Prompts that are measured together and make one record.
 
     Attributes:
-        prompts: All trials of one point after the other.
+        prompts: The prompts, all trials of a point in a row.
         points: Length and depth of each point.
         tokens: Tokens computed.
         prompts_sha256: A hash over one prompt a point: other wording or another tokenizer is another record.
@@ -65,8 +65,8 @@ class PasskeyPrompts:
         return self.task.min_length(self.builder)
 
     def groups(self, method: ScalingMethod) -> list[PromptGroup]:
-        """Returns one group of all prompts that share their beginnings; a very long one in parts."""
-        follows_length = method.depends_on_seq_len  # nothing else of a method decides
+        """Returns one group of all prompts that share their beginnings; a very long group is split."""
+        follows_length = method.depends_on_seq_len  # nothing else about a method matters
         if follows_length not in self._groups:
             self._groups[follows_length] = [
                 part for group in computed_together(method, self._prompts) for part in self._parts(group)
@@ -80,11 +80,11 @@ class PasskeyPrompts:
 
     @cached_property
     def _groups(self) -> dict[bool, list[PromptGroup]]:
-        """The groups that were asked for already."""
+        """The groups that were made already."""
         return {}
 
     def _parts(self, prompts: Sequence[Prompt]) -> list[PromptGroup]:
-        """Returns the prompts in the order of their needle positions, together if that is not too much."""
+        """Returns the prompts in the order of their needle positions, as one group if that is not too large."""
         by_position: dict[int | None, list[Prompt]] = defaultdict(list)
         for prompt in prompts:
             by_position[prompt.position].append(prompt)

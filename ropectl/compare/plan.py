@@ -12,9 +12,8 @@ from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.setup import Setup, default_lengths, missing_lengths_notes
 from ropectl.evaluate.shared_config import PASSKEYS
 from ropectl.hf.model_settings import CHECKPOINT, SCALING
-from ropectl.records import FEW_DOCUMENTS
+from ropectl.records import FEW_DOCUMENTS, PlannedModel
 from ropectl.reporter import Reporter
-from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.none import NoScaling
 from ropectl.rope.notes import method_notes
@@ -28,11 +27,11 @@ DEFAULT_FACTOR = 4.0
 
 @dataclass(frozen=True)
 class ComparedModel:
-    """A model of the comparison and what it is measured under, checked as far as that needs no weights.
+    """A model of the comparison and its methods, checked as far as that needs no weights.
 
     Attributes:
         setup: The model.
-        methods: What it is measured under, in order.
+        methods: The methods that it is measured under, in order.
         documents: The text in its tokens.
         same_tokens: Whether those are the first model's, so that losses can be compared token by token.
     """
@@ -48,13 +47,9 @@ class ComparedModel:
         return self.setup.config.model
 
     @property
-    def geometry(self) -> RopeGeometry:
-        """The geometry that the model was trained with."""
-        return self.setup.geometry
-
-    def passkeys(self, lengths: Sequence[int]) -> PasskeyPrompts:
-        """Returns its passkey prompts at some lengths [tokens]."""
-        return _passkeys(self.setup, lengths)
+    def planned(self) -> PlannedModel:
+        """The model and its methods, as records name them."""
+        return PlannedModel(self.name, self.setup.geometry, self.same_tokens, list(map(str, self.methods)))
 
 
 @dataclass(frozen=True)
@@ -62,43 +57,43 @@ class Plan:
     """A comparison, checked as far as that needs no weights.
 
     Attributes:
-        config: What was asked for.
-        subjects: The models; the first one's unscaled row is what all are judged against.
+        config: The settings.
+        models: The models; all are judged against the first one, unscaled.
         lengths: Context lengths [tokens].
         target_length: The context that the comparison is about [tokens].
     """
 
     config: CompareConfig
-    subjects: Sequence[ComparedModel]
+    models: Sequence[ComparedModel]
     lengths: list[int]
     target_length: int
 
     @property
     def base(self) -> ComparedModel:
         """The first model."""
-        return self.subjects[0]
+        return self.models[0]
 
 
 def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
     """Returns what is compared, having made every check that needs no weights.
 
     Args:
-        config: What was asked for.
-        reporter: Told what a person should know beforehand.
+        config: The settings.
+        reporter: Receives notes.
 
     Raises:
         RopectlError: If the request cannot work.
     """
     if config.factors and (config.factor is not None or config.target_length is not None):
         raise ConfigError(
-            f"factors = {_listed(config.factors)} and one factor or target-length contradict each other.",
-            "Give the factors alone: --factor 2 --factor 4",
+            f"factors = {', '.join(f'{factor:g}' for factor in config.factors)} contradict a single factor or target-length.",
+            "Give only the factors: --factor 2 --factor 4",
         )
     if config.min_accuracy is not None and not config.passkey:
         raise ConfigError(
-            "--min-accuracy is a limit for passkeys, and --no-passkey measures none.", "Leave out one of the two."
+            "--min-accuracy is a limit for passkeys, and --no-passkey measures none.", "Leave out one of them."
         )
-    if not config.passkey and (idle := _idle_of_passkey(config)):
+    if not config.passkey and (idle := [f"{name} = {getattr(config, name)}" for name in PASSKEYS.changed(config)]):
         reporter.note(f"--no-passkey: {' and '.join(idle)} {'has' if len(idle) == 1 else 'have'} no effect.")
     if not config.all_factors and config.target_length is None and not config.methods:
         config = config.model_copy(update={"factor": DEFAULT_FACTOR})
@@ -106,41 +101,42 @@ def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
     methods, notes = choose_methods(setup, config)
     others = [_other(config, name) for name in config.others]
     setups = [setup, *others]
-    shortest = max((_passkeys(each).min_length for each in setups), default=2) if config.passkey else 2
+    shortest = max(passkey_prompts(each).min_length for each in setups) if config.passkey else 2
     lengths, more_notes = choose_lengths(setup, config, methods, shortest)
     documents = setup.documents(lengths)
     more_notes += [*document_notes(documents, lengths, config.text), *setup.window_notes(lengths)]
     for note in (*notes, *more_notes, *setup.attention_notes(lengths)):
         reporter.note(note)
-    subjects = [ComparedModel(setup, methods, documents)]
+    models = [ComparedModel(setup, methods, documents)]
     for other in others:
-        subjects.append(_subject(other, lengths, documents, reporter))
-    return Plan(config, subjects, lengths, comparison_target(setup, config, methods))
+        models.append(_further_model(other, lengths, documents, reporter))
+    return Plan(config, models, lengths, comparison_target(setup, config, methods))
 
 
 def _other(config: CompareConfig, name: str) -> Setup:
     if name == config.model or config.others.count(name) > 1:
         raise ConfigError(f"{name} is named twice.", "Name every model once; the first is compared under all methods.")
-    said_of_the_first = {**CHECKPOINT.defaults(CompareConfig), **SCALING.defaults(CompareConfig)}
-    return Setup.of(config.model_copy(update={**said_of_the_first, "model": name}))
+    only_for_the_first = {**CHECKPOINT.defaults(CompareConfig), **SCALING.defaults(CompareConfig)}
+    return Setup.of(config.model_copy(update={**only_for_the_first, "model": name}))
 
 
-def _subject(setup: Setup, lengths: list[int], documents: DocumentSet, reporter: Reporter) -> ComparedModel:
+def _further_model(setup: Setup, lengths: list[int], documents: DocumentSet, reporter: Reporter) -> ComparedModel:
     own = setup.documents(lengths)
     same = own.fingerprint() == documents.fingerprint()
     name = setup.config.model
     notes = [*setup.source.rope.warnings, *setup.window_notes(lengths)]
     if not same:
         notes.append(
-            f"{name} reads the text in other tokens: perplexities are not comparable with the first model's, bits per "
-            "byte are; 'models' and the price on short text are not judged."
+            f"{name} splits the text into other tokens: its perplexities are not comparable with the first model's, its bits "
+            "per byte are; 'models' and the change up to the trained length are not judged."
         )
     for note in notes:
         reporter.note(note if name in note else f"{name}: {note}")
     return ComparedModel(setup, [setup.method(None)], own, same)
 
 
-def _passkeys(setup: Setup, lengths: Sequence[int] = ()) -> PasskeyPrompts:
+def passkey_prompts(setup: Setup, lengths: Sequence[int] = ()) -> PasskeyPrompts:
+    """Returns the passkey prompts of a model at some lengths [tokens]."""
     config = setup.config
     assert isinstance(config, CompareConfig)
     builder = PromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed)
@@ -149,12 +145,8 @@ def _passkeys(setup: Setup, lengths: Sequence[int] = ()) -> PasskeyPrompts:
     )
 
 
-def _listed(factors: Sequence[float]) -> str:
-    return ", ".join(f"{factor:g}" for factor in factors)
-
-
 def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMethod], list[str]]:
-    """Returns the methods to compare, the unscaled baseline first, each once; and what to say about them."""
+    """Returns the methods to compare, each once and the unscaled baseline first, and notes about them."""
     notes = list(setup.source.rope.warnings)
     setups = [replace(setup, factor=factor) for factor in config.all_factors] or [setup]
     chosen = [method for spec in config.methods for method in _methods(spec, setup, setups)]
@@ -181,7 +173,7 @@ def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMet
 
 
 def _methods(spec: str, setup: Setup, setups: Sequence[Setup]) -> list[ScalingMethod]:
-    """Returns the methods that a spec means at several factors; one that names its own means one."""
+    """Returns the method of a spec at each factor; just one if the spec names its own factor."""
     is_complete = "factor" in parse_spec(spec)[1] and len(setups) > 1
     return [each.method(spec) for each in ([setup] if is_complete else setups)]
 
@@ -196,12 +188,12 @@ def comparison_target(setup: Setup, config: CompareConfig, methods: Sequence[Sca
 def choose_lengths(
     setup: Setup, config: CompareConfig, methods: Sequence[ScalingMethod], shortest: int
 ) -> tuple[list[int], list[str]]:
-    """Returns the lengths to compare at, the trained one always among them; and what to say about them.
+    """Returns the lengths to compare at, which include the trained one, and notes about them.
 
     Args:
         setup: The model.
-        config: What was asked for.
-        methods: What is compared; their largest factor is the target where none is named.
+        config: The settings.
+        methods: The methods; their largest factor is the target where none is named.
         shortest: No length may be below this [tokens].
 
     Raises:
@@ -224,16 +216,12 @@ def choose_lengths(
 
 
 def document_notes(chosen: DocumentSet, lengths: Sequence[int], text: str) -> list[str]:
-    """Returns where documents are too short, or too few for a verdict."""
+    """Returns notes on documents that are too short, or too few for a verdict."""
     notes = missing_lengths_notes(chosen, lengths, text)
-    longest, count = chosen.length, len(chosen.documents)
+    count = len(chosen.documents)
     if count < FEW_DOCUMENTS:
         notes.append(
-            f"{count} document{'s' if count > 1 else ''} of {text} scored, at {longest} tokens: few for a verdict (at least {FEW_DOCUMENTS})."
+            f"{count} document{'s' if count > 1 else ''} of {text} scored, at {chosen.length} tokens: few for a verdict "
+            f"(at least {FEW_DOCUMENTS})."
         )
     return notes
-
-
-def _idle_of_passkey(config: CompareConfig) -> list[str]:
-    """Returns the settings of the passkey grid that were changed, as people read them."""
-    return [f"{name} = {getattr(config, name)}" for name in PASSKEYS.changed(config)]

@@ -1,7 +1,7 @@
-"""The processes that share a comparison: who measures which cells, and how everybody gets to know all records.
+"""The processes that share a comparison: which cells each measures, and how all of them receive all records.
 
-Nothing is exchanged while cells are measured, so a slow process holds nobody up and a lost one loses its cell. Processes
-agree on what is missing before they begin, and exchange records once, at the end.
+Nothing is exchanged while cells are measured, so a slow process does not delay the others and a lost one loses only its
+cell. Processes agree on what is missing before they begin, and exchange records once, at the end.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ class Ranks:
 
     @classmethod
     def of_launcher(cls) -> Ranks:
-        """Returns what ``torchrun`` or ``accelerate launch`` says; one process without them."""
+        """Returns the rank that ``torchrun`` or ``accelerate launch`` gave this process; without them there is one process."""
         return cls(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes what all have found."""
+        """True for the process that writes what all have found."""
         return self.rank == 0
 
     def share(self, items: Sequence[T], cost: Callable[[T], float]) -> list[T]:
-        """Returns what this process does: the most expensive first, each given to whoever has least so far.
+        """Returns the share of this process: the most expensive items first, each given to the process with least to do.
 
-        Every process works it out for itself and finds the same. One process alone keeps the order.
+        Every process computes the same shares. A single process keeps the order.
 
         Args:
-            items: All there is to do, the same everywhere.
-            cost: What one of them takes.
+            items: All there is to do, the same in every process.
+            cost: Returns the cost of an item.
         """
         if self.count == 1:
             return list(items)
@@ -74,7 +74,7 @@ class Ranks:
         return values[0]
 
     def gather(self, own: Sequence[T]) -> list[T]:
-        """Returns what all processes hold, by rank; waits for the last.
+        """Returns the items of all processes, by rank; waits for the last.
 
         Raises:
             MeasurementError: If one of them has ended.
@@ -94,7 +94,7 @@ class Ranks:
             ) from error
 
     def end(self) -> None:
-        """Parts from the others, if they ever met."""
+        """Ends the connection to the other processes, if there is one."""
         if self.count > 1:
             import torch.distributed
 

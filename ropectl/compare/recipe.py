@@ -1,4 +1,4 @@
-"""The recipe by which every method is trained: one file of settings, of which a comparison decides some itself."""
+"""The recipe by which every method is trained: a file of settings, some of which the comparison decides itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ropectl.rope.method import ScalingMethod
 from ropectl.setting_types import make_config
 from ropectl.train.settings import RUN, FinetuneSettings
 
-#: Groups of settings that the file may not hold, and why.
+#: Groups of settings that the file must not contain, and why.
 _DECIDED = {
     CHECKPOINT: "the model is the comparison's",
     PERMISSION: "the model is the comparison's",
@@ -25,11 +25,11 @@ _DECIDED = {
     RUN: "the comparison keeps its trainings",
 }
 
-#: Settings that the file may not hold, and why.
+#: Settings that the file must not contain, and why.
 REFUSED: Mapping[str, str] = {
     **{name: reason for group, reason in _DECIDED.items() for name in group.names(FinetuneSettings)},
     "early_stop": "methods would be trained for different numbers of steps",
-    "cp_size": "a comparison is one process",
+    "cp_size": "a comparison runs as one process",
 }
 
 
@@ -38,9 +38,9 @@ class Recipe:
     """The settings that all trainings of a comparison share.
 
     Attributes:
-        file: Where they stand.
+        file: The file that they come from.
         content: Its text.
-        given: What it sets, checked.
+        given: The settings in it, checked.
         shared: The same, completed by the defaults.
     """
 
@@ -54,7 +54,7 @@ class Recipe:
         """Reads the file.
 
         Raises:
-            ConfigError: If it cannot be read, sets what the comparison decides, or sets what is impossible.
+            ConfigError: If it cannot be read, or sets what the comparison decides or what is impossible.
         """
         given = read_yaml(file)
         refused = [name for name in REFUSED if name in given]
@@ -78,7 +78,7 @@ class Recipe:
             method: The method.
             target_length: The context that the comparison is about: where the file names no ``seq_len``, every
                 method is trained on sequences of it, or with skipped positions of the trained length [tokens].
-            freeze: Write the frequencies of the target length, for no config can say the method.
+            freeze: Write the frequencies of the target length, because no config can express the method.
         """
         existing = setup.source.rope.method
         keeps = method == existing and method.name != "none"
@@ -101,16 +101,16 @@ class Recipe:
         return make_config(FinetuneSettings, {**defaults, **self.given, **decided, **scaling, "seq_len": seq_len})
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what a record says of the settings."""
+        """Returns the file and the settings, as a record holds them."""
         shared = self.shared.model_dump(mode="json", exclude=set(REFUSED))
         return {"file": str(self.file), "content": self.content, "settings": shared}
 
 
 def read_recipe(config: CompareConfig) -> Recipe | None:
-    """Returns how the comparison trains; None where it does not.
+    """Returns the recipe of a comparison; None if it trains nothing.
 
     Raises:
-        ConfigError: If the file is not possible, or the text that is trained on is also what is measured.
+        ConfigError: If the file cannot be used, or trains on the text that is measured.
     """
     if config.finetune is None:
         return None

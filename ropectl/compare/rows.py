@@ -1,34 +1,26 @@
-"""From the records of a comparison's cells to its rows: one per model and method, and one per trained method."""
+"""The rows of a comparison, made from the records of its cells: one per model and method, and one per trained method."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.retrieval.passkey_cells import by_length
 from ropectl.evaluate.verdicts import models_length, short_delta, uses_length
-from ropectl.records import MethodRow, PasskeyCell, PasskeyLength, PerplexityPoint, Reach, TrainingSummary
+from ropectl.records import (
+    MethodRow,
+    PasskeyCell,
+    PasskeyLength,
+    PerplexityPoint,
+    PlannedModel,
+    Reach,
+    TrainingSummary,
+)
 from ropectl.records.reading import read_as
 from ropectl.rope.frequencies import reach_tokens
-from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
-
-
-@dataclass(frozen=True)
-class RowModel:
-    """The model of a row.
-
-    Attributes:
-        name: The model, as the user wrote it.
-        geometry: What it was trained with.
-        same_tokens: Whether it reads the text in the first model's tokens.
-    """
-
-    name: str
-    geometry: RopeGeometry
-    same_tokens: bool
 
 
 @dataclass(frozen=True)
@@ -49,35 +41,35 @@ class CellResult:
 
     @property
     def error(self) -> Mapping[str, Any] | None:
-        """Type, message and length of what went wrong."""
+        """The type, message and length of a failure; None if there was none."""
         return self.record.get("error")
 
     @property
     def found(self) -> Mapping[str, Any]:
-        """What was found: of a failed cell, below the length at which it failed."""
+        """The results; those of a failed cell are below the length at which it failed."""
         result: Mapping[str, Any] = self.record.get("result", {})
         return result
 
 
 @dataclass(frozen=True)
 class RowResults:
-    """All that a row is made of.
+    """The results that a row is made of.
 
     Attributes:
         model: The model.
         method: The method.
         cells: The cells that were measured.
-        training: The training behind it; None for the model as it is given.
+        training: The training whose weights were measured; None for the model as it is given.
         covered: Positions of that training [tokens]; 0 without one.
-        errors: What else went wrong.
+        errors: Failures outside of cells.
     """
 
-    model: RowModel
+    model: PlannedModel
     method: ScalingMethod
     cells: Sequence[CellResult] = ()
     training: TrainingSummary | None = None
     covered: int = 0
-    errors: Sequence[str] = field(default=())
+    errors: Sequence[str] = ()
 
     def points(self, kind: str) -> list[PerplexityPoint]:
         """Returns the perplexity points of a protocol."""
@@ -97,7 +89,7 @@ class RowResults:
 
         Args:
             baseline: The first model without scaling, as it is given, against which verdicts are made.
-            config: What was asked for; it names what verdicts allow.
+            config: The settings; they hold the tolerances of verdicts.
         """
         trained = baseline.model.geometry.original_max_position_embeddings
         comparable = self.model.same_tokens
@@ -128,11 +120,11 @@ class RowResults:
         return [cell for cell in self.cells if cell.kind == kind]
 
     def _computes(self) -> int | None:
-        """Returns the formula's reach; for a method that follows the length, the longest evaluated length it covers itself."""
+        """Returns the formula's reach; for a method that follows the length, the longest evaluated length that it covers."""
         geometry = self.model.geometry
         if not self.method.depends_on_seq_len:
             limit = reach_tokens(geometry, self.method.frequencies(geometry))
-            # Further training shows every pair the rotations of all its positions, beside those seen before.
+            # Further training shows every pair the rotations of all its positions, in addition to those seen before.
             return limit if limit is None else max(limit, self.covered)
         reached = geometry.original_max_position_embeddings
         for length in sorted({length for cell in self.cells for length in cell.lengths}):
@@ -140,13 +132,3 @@ class RowResults:
             if limit is None or limit >= length:
                 reached = max(reached, length)
         return reached
-
-
-def method_rows(measured: Sequence[RowResults], config: CompareConfig) -> list[MethodRow]:
-    """Returns the rows in order; the first is the first model without scaling, as it is given.
-
-    Args:
-        measured: What each row is made of.
-        config: What was asked for.
-    """
-    return [entry.row(measured[0], config) for entry in measured]

@@ -1,18 +1,17 @@
-"""Runs a comparison: missing cells are measured, finished ones read, and the rows put together from records."""
+"""Runs a comparison: measures the missing cells, reads the finished ones, and makes the rows from their records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ropectl.compare.document import comparison_document, keep_other
+from ropectl.compare.document import comparison_document, keep_other, plan_document
 from ropectl.compare.plan import ComparedModel, Plan, make_plan
-from ropectl.compare.plan_file import plan_document
 from ropectl.compare.ranks import Ranks
 from ropectl.compare.recipe import read_recipe
-from ropectl.compare.rows import CellResult, RowModel, RowResults
+from ropectl.compare.rows import CellResult, RowResults
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.perplexity.protocols.tail import num_tail_targets
 from ropectl.hf.config.source import ModelSource
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 RUNS_FOLDER = "ropectl-runs"
 COMPARISON_FILE = "comparison.json"
 
-SubjectCells = dict[ScalingMethod, list["ComparisonCell"]]
+ModelGrid = dict[ScalingMethod, list["ComparisonCell"]]
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Comparison:
         record: The JSON document, as written to ``comparison.json``.
         folder: The run folder.
         num_failed: Cells that ended in an error.
-        num_untrained: Trainings that did.
+        num_untrained: Trainings that ended in an error.
     """
 
     record: dict[str, Any]
@@ -58,13 +57,13 @@ def compare_methods(
     """Measures methods side by side on one model and text; the unscaled baseline is always among them.
 
     With ``config.finetune`` every method is also trained, each from the same model, seed and tokens, and measured
-    again with the weights it got. Trainings and cells that ``out`` already holds with the same settings are not
-    repeated; one that was interrupted goes on. Under a launcher its processes share the cells.
+    again with the trained weights. Trainings and cells that ``out`` already holds with the same settings are not
+    repeated; one that was interrupted is continued. Under a launcher its processes share the cells.
 
     Args:
         config: What to compare; by default every method at factor 4 on ``builtin:tiny`` and ``builtin:stdlib``.
         out: Run folder; by default one under ``ropectl-runs`` named after model and settings.
-        reporter: Told about progress and notes, and about the steps of trainings.
+        reporter: Receives progress, notes and the steps of trainings.
         retry_failed: Measure again what ended in an error before.
 
     Raises:
@@ -73,10 +72,10 @@ def compare_methods(
     config, reporter = config or CompareConfig(), reporter or Reporter()
     recipe = read_recipe(config)
     plan = make_plan(config, reporter)
-    from ropectl.compare.factory import subject_cells  # torch loads here, after every check that needs none
+    from ropectl.compare.factory import model_cells  # torch loads here, after every check that needs none
     from ropectl.compare.measure import CellRunner
 
-    cells = [subject_cells(plan, subject) for subject in plan.subjects]
+    cells = [model_cells(plan, model) for model in plan.models]
     trainings: list[Training] = []
     if recipe is not None:
         from ropectl.compare.training import plan_trainings
@@ -98,19 +97,19 @@ def compare_methods(
 
 
 def _measure_all(
-    plan: Plan, cells: Sequence[SubjectCells], trainings: Sequence[Training], runner: CellRunner
+    plan: Plan, cells: Sequence[ModelGrid], trainings: Sequence[Training], runner: CellRunner
 ) -> list[RowResults]:
-    """Measures the models as they are given, then trains and measures the first under one method after the other."""
+    """Measures the models as they are given, then trains and measures the first one under each method."""
     from ropectl.compare.measure import ModelCells
 
     groups = [
-        ModelCells(subject.setup, [cell for each in own.values() for cell in each])
-        for subject, own in zip(plan.subjects, cells, strict=True)
+        ModelCells(model.setup, [cell for each in own.values() for cell in each])
+        for model, own in zip(plan.models, cells, strict=True)
     ]
     plain: list[RowResults] = []
-    for subject, own, found in zip(plan.subjects, cells, runner.measure(groups), strict=True):
+    for model, own, found in zip(plan.models, cells, runner.measure(groups), strict=True):
         records = iter(found)
-        plain.extend(RowResults(_model(subject), method, _results(each, records)) for method, each in own.items())
+        plain.extend(RowResults(model.planned, method, _results(each, records)) for method, each in own.items())
     tuned: dict[ScalingMethod, RowResults] = {}
     for number, training in enumerate(trainings, 1):
         place = f"{number} of {len(trainings)}"
@@ -121,7 +120,7 @@ def _measure_all(
 
 
 def _train_and_measure(
-    training: Training, place: str, subject: ComparedModel, cells: Sequence[ComparisonCell], runner: CellRunner
+    training: Training, place: str, model: ComparedModel, cells: Sequence[ComparisonCell], runner: CellRunner
 ) -> RowResults:
     from ropectl.compare.measure import ModelCells
     from ropectl.compare.training import run_training
@@ -133,16 +132,11 @@ def _train_and_measure(
     runner.begin()
     error = run_training(training, runner.reporter)
     if error is not None:
-        return RowResults(_model(subject), training.method, training=training.summary(), errors=[f"training: {error}"])
-    tuned = replace(subject, setup=training.tuned_setup(subject.setup))
-    own = [cell.after(training.id, training.cell_settings(tuned.setup)) for cell in cells]
-    records = runner.measure([ModelCells(tuned.setup, own)], resumed=False)[0]
-    cells_after = _results(own, records)
-    return RowResults(_model(subject), training.method, cells_after, training.summary(), training.covered)
-
-
-def _model(subject: ComparedModel) -> RowModel:
-    return RowModel(subject.name, subject.geometry, subject.same_tokens)
+        return RowResults(model.planned, training.method, training=training.summary(), errors=[f"training: {error}"])
+    tuned = training.tuned_setup(model.setup)
+    own = [cell.after(training.id, training.cell_settings(tuned)) for cell in cells]
+    results = _results(own, runner.measure([ModelCells(tuned, own)], resumed=False)[0])
+    return RowResults(model.planned, training.method, results, training.summary(), training.covered)
 
 
 def _results(cells: Sequence[ComparisonCell], records: Iterable[dict[str, Any]]) -> list[CellResult]:
@@ -152,8 +146,8 @@ def _results(cells: Sequence[ComparisonCell], records: Iterable[dict[str, Any]])
     ]
 
 
-def default_folder(source: ModelSource, cells: Sequence[SubjectCells], trainings: Sequence[Training]) -> Path:
-    """Returns the run folder where none is named: the same for the same model and settings."""
+def default_folder(source: ModelSource, cells: Sequence[ModelGrid], trainings: Sequence[Training]) -> Path:
+    """Returns the run folder if none is named: always the same for the same model and settings."""
     name = source.name.replace(":", "-").rstrip("/").split("/")[-1]
-    settings = [cell.settings for subject in cells for own in subject.values() for cell in own]
+    settings = [cell.settings for by_method in cells for own in by_method.values() for cell in own]
     return Path(RUNS_FOLDER) / f"compare-{name}-{content_id([*settings, *(t.identity for t in trainings)])[:8]}"

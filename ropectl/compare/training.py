@@ -1,8 +1,7 @@
-"""The trainings of a comparison: all checked before the first begins, each run once, failures kept to themselves."""
+"""The trainings of a comparison: all are checked before the first begins, and one that fails does not stop the others."""
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import signal
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.checkpoint.plan import needs_freezing
+from ropectl.compare.cells import empty_caches
 from ropectl.compare.recipe import Recipe
 from ropectl.errors import ConfigError
 from ropectl.evaluate.setup import Setup
@@ -34,11 +34,11 @@ TUNED_FOLDER, MODEL_FOLDER = "tuned", "model"
 
 @dataclass(frozen=True)
 class Training:
-    """The training of one method, known to be possible as far as that shows without weights.
+    """The training of one method, checked as far as that needs no weights.
 
     Attributes:
-        method: What is trained.
-        settings: How, and, once it is placed, where to.
+        method: The method.
+        settings: How it is trained; once :meth:`placed`, also where the result goes.
         identity: All that decides the result.
         covered: Positions that it covers [tokens].
     """
@@ -56,7 +56,7 @@ class Training:
     @property
     def out(self) -> Path:
         """Folder of the tuned checkpoint."""
-        assert self.settings.out is not None, "it is placed before it is run"
+        assert self.settings.out is not None, "placed before it is run"
         return self.settings.out
 
     @property
@@ -65,7 +65,7 @@ class Training:
         return f"{short_spec(str(self.method))}, tuned"
 
     def placed(self, folder: Path) -> Training:
-        """Returns the same training with its place in a run folder, where nothing else can stand.
+        """Returns the same training with a place of its own in a run folder.
 
         Raises:
             ConfigError: If it cannot be written there.
@@ -76,7 +76,7 @@ class Training:
         return replace(self, settings=settings)
 
     def finished(self) -> dict[str, Any] | None:
-        """Returns the record of its result; None if that is still to come."""
+        """Returns the record of its result; None if it is not finished."""
         return finished_record(self.settings, self.identity)
 
     def summary(self) -> TrainingSummary:
@@ -84,8 +84,7 @@ class Training:
         record = self.finished()
         if record is None:
             return TrainingSummary(self.id)
-        told = record["training"]
-        numbers = {name: told[name] for name in ("steps", "tokens", "seconds", "last_loss")}
+        numbers = {name: record["training"][name] for name in ("steps", "tokens", "seconds", "last_loss")}
         return TrainingSummary(self.id, **numbers, checkpoint=str(self.out))
 
     def tuned_setup(self, setup: Setup) -> Setup:
@@ -107,17 +106,17 @@ def plan_trainings(
     Args:
         recipe: How all are trained.
         setup: The model.
-        methods: What is compared.
+        methods: The methods.
         target_length: The context that the comparison is about [tokens].
-        reporter: Told notes.
+        reporter: Receives notes.
 
     Raises:
         ConfigError: If one of them cannot work.
     """
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise ConfigError(
-            "compare-methods --finetune is one process; it was started as several.",
-            "Start it without a launcher; or train each method with: accelerate launch -m ropectl finetune ...",
+            "compare-methods --finetune runs as one process; it was started as several.",
+            "Start it without a launcher, or train each method with: accelerate launch -m ropectl finetune ...",
         )
     trainings: list[Training] = []
     for method in methods:
@@ -149,15 +148,15 @@ def _aims_at(method: ScalingMethod, setup: Setup, target_length: int) -> int:
 
 
 def run_training(training: Training, reporter: Reporter) -> str | None:
-    """Trains, or goes on where an interruption ended it; returns what went wrong, or None.
+    """Trains, or continues an interrupted training; returns what went wrong, or None.
 
-    The states that it would be continued from are removed once it is whole: those of many methods would fill a disk.
+    The states that it would be continued from are removed once it is finished: those of many methods would fill a disk.
 
     Raises:
         ConfigError: If the request cannot work, which shows in some ways only once weights are there.
     """
     if training.finished() is None:
-        _free_memory()
+        empty_caches()
         try:
             with reporter.nested(training.label) as listener:
                 ended = finetune(training.settings, listener)
@@ -166,7 +165,7 @@ def run_training(training: Training, reporter: Reporter) -> str | None:
         except Exception as error:  # whatever goes wrong with one method must not cost the others
             return " ".join(str(error).split("\n")) or type(error).__name__
         finally:
-            _free_memory()
+            empty_caches()
         if ended.signal:
             signal.raise_signal(ended.signal)  # the loop finished its step for it; now it ends the whole run
             raise KeyboardInterrupt
@@ -174,12 +173,3 @@ def run_training(training: Training, reporter: Reporter) -> str | None:
     for path in (*(state.path for state in folder.states()), folder.best):
         shutil.rmtree(path, ignore_errors=True)
     return None
-
-
-def _free_memory() -> None:
-    """Frees the memory of earlier models, for another one to load."""
-    import torch
-
-    gc.collect()
-    if torch.accelerator.is_available():
-        torch.accelerator.empty_cache()

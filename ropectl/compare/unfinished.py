@@ -1,4 +1,4 @@
-"""A comparison that was interrupted, put together from its records alone."""
+"""The record of an unfinished comparison, made from the records of its cells."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ropectl.compare.plan_file import PLAN_FILE
-from ropectl.compare.rows import CellResult, RowModel, RowResults
+from ropectl.compare.document import PLAN_FILE
+from ropectl.compare.rows import CellResult, RowResults
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.records import ComparisonFrame, ComparisonRecord, MethodRow, PlanRecord, TrainingSummary, Unfinished
@@ -25,8 +25,8 @@ class _UnfinishedRow:
     """A row of which cells may be missing.
 
     Attributes:
-        results: What it is made of up to now.
-        missing: Cells that are not there.
+        results: The results up to now.
+        missing: The number of missing cells.
         lacks_passkeys: Whether some of them measure passkeys.
     """
 
@@ -50,24 +50,24 @@ def covers(record: ComparisonRecord, plan: PlanRecord) -> bool:
 
 
 def unfinished_comparison(folder: Path, plan: PlanRecord) -> ComparisonRecord:
-    """Returns the record of a comparison that was interrupted, as far as it goes.
+    """Returns the record of a comparison that was interrupted, from the cells that are finished.
 
-    It has no pick, and says how many cells there are, and are missing.
+    It has no pick, and says how many cells there are and how many are missing.
 
     Args:
         folder: The run folder.
-        plan: What was to be measured.
+        plan: The plan of the comparison.
 
     Raises:
-        ConfigError: If the plan's settings or methods mean nothing.
+        ConfigError: If the plan's settings or methods have no meaning.
     """
     try:
         config = CompareConfig(**plan.manifest.config)
         rows = _in_order(list(_untrained(folder, plan)), list(_trained(folder, plan)))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise ConfigError(
-            f"{folder / PLAN_FILE} is no plan of a comparison: {type(error).__name__}: {error}",
-            "The command that began the run writes it anew.",
+            f"{folder / PLAN_FILE} is not a plan of a comparison: {type(error).__name__}: {error}",
+            "The command that began the run writes it again.",
         ) from None
     found, missing = sum(len(row.results.cells) for row in rows), sum(row.missing for row in rows)
     return ComparisonRecord(
@@ -80,7 +80,7 @@ def unfinished_comparison(folder: Path, plan: PlanRecord) -> ComparisonRecord:
 
 
 def _in_order(untrained: Sequence[_UnfinishedRow], trained: Sequence[_UnfinishedRow]) -> list[_UnfinishedRow]:
-    """Returns all rows, each trained one behind that of the same method and model as it is given."""
+    """Returns all rows, each trained one after that of the same method and model as it is given."""
     first = untrained[0].results.model.name
     ordered = []
     for row in untrained:
@@ -92,9 +92,8 @@ def _in_order(untrained: Sequence[_UnfinishedRow], trained: Sequence[_Unfinished
 
 def _untrained(folder: Path, plan: PlanRecord) -> Iterator[_UnfinishedRow]:
     """Yields the rows of the models as they are given, whose cells the plan names."""
-    for subject in plan.subjects:
-        model = RowModel(subject.name, subject.geometry, subject.same_tokens)
-        for spec in subject.methods:
+    for model in plan.subjects:
+        for spec in model.methods:
             planned = [cell for cell in plan.manifest.cells if (cell.model, cell.method) == (model.name, spec)]
             records = [(cell, _whole_record(folder, cell.id)) for cell in planned]
             found = [CellResult(cell.kind, cell.lengths or [cell.length], r) for cell, r in records if r is not None]
@@ -107,7 +106,7 @@ def _trained(folder: Path, plan: PlanRecord) -> Iterator[_UnfinishedRow]:
     """Yields the rows of trained weights, which name their cells: found by the training that their records tell of."""
     if not plan.trainings:
         return
-    model = RowModel(plan.subjects[0].name, plan.subjects[0].geometry, True)
+    model = plan.subjects[0]
     records = [
         record
         for path in sorted((folder / CELLS_FOLDER).glob("*.json"))

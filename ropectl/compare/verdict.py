@@ -1,4 +1,4 @@
-"""The method that a comparison prefers, what it comes to in plain sentences, and the limits that it does not keep."""
+"""The method that a comparison prefers, how far it reaches in plain sentences, and the limits that it does not keep."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ropectl.rope.method import short_spec
 
 
 def pick_method(rows: Sequence[MethodRow]) -> Pick | None:
-    """Returns the row with the longest ``uses``, then ``models``, then the smallest ``short_delta``, and why.
+    """Returns the row with the longest ``uses``, then ``models``, then the smallest ``short_delta``, and why it is that one.
 
-    None where nothing was measured that could decide.
+    None if nothing was measured that could decide.
     """
     candidates = [
         row for row in rows if not row.errors and (row.reach.uses is not None or row.reach.models is not None)
@@ -61,12 +61,13 @@ def comparison_verdict(rows: Sequence[MethodRow], pick: Pick | None, target_leng
 
     Args:
         rows: All rows.
-        pick: The preferred one; None where nothing could decide.
+        pick: The preferred one; None if nothing could decide.
         target_length: The context that the comparison is about [tokens].
     """
     if pick is None:
         return ["Nothing was measured that could decide between the methods."]
-    row = next(row for row in rows if _key(row) == (pick.model, pick.method, pick.training))
+    picked = (pick.model, pick.method, pick.training)
+    row = next(r for r in rows if (r.model, r.method, r.training.id if r.training else None) == picked)
     name = short_spec(row.method) + (", tuned" if row.training else "")
     if row.model != rows[0].model:
         name = f"{row.model}, {name}"
@@ -79,10 +80,6 @@ def comparison_verdict(rows: Sequence[MethodRow], pick: Pick | None, target_leng
         what = "no method was measured there" if longest < target_length else "no method uses them all"
         sentences.append(f"Retrieval: {what}.")
     return sentences
-
-
-def _key(row: MethodRow) -> tuple[str, str, str | None]:
-    return row.model, row.method, row.training.id if row.training else None
 
 
 def _senses(row: MethodRow, target_length: int) -> list[str]:
@@ -101,12 +98,12 @@ def _senses(row: MethodRow, target_length: int) -> list[str]:
 
 
 def unmet_gates(record: Mapping[str, Any]) -> list[str]:
-    """Returns one sentence for each limit that the pick of a comparison passes.
+    """Returns one sentence for each limit that the pick of a comparison does not keep.
 
-    Judged at every length up to the context that the comparison is about; longer ones are measured to be seen.
+    Only lengths up to the context that the comparison is about are judged.
 
     Args:
-        record: The comparison's document; its settings name the limits.
+        record: The comparison as JSON values; its settings name the limits.
     """
     config, pick = record["manifest"]["config"], record["pick"]
     limits = {name: config[name] for name in ("fail_above", "min_accuracy", "max_short_regression")}
@@ -115,7 +112,7 @@ def unmet_gates(record: Mapping[str, Any]) -> list[str]:
     if pick is None:
         return ["No method could be picked, so no limit was kept."]
     chosen = (pick["model"], pick["method"], pick["training"])
-    row = next(row for row in record["rows"] if (row["model"], row["method"], _training_id(row)) == chosen)
+    row = next(r for r in record["rows"] if (r["model"], r["method"], r["training"] and r["training"]["id"]) == chosen)
     of_model = "" if row["model"] == record["rows"][0]["model"] else f" of {row['model']}"
     name = f"The pick {short_spec(row['method'])}{', tuned,' if row['training'] else ''}{of_model}"
     return list(_unmet(row, name, record["target_length"], limits))
@@ -135,10 +132,6 @@ def _unmet(row: Mapping[str, Any], name: str, target_length: int, limits: Mappin
             )
     delta = row["short_delta"]
     if rise is not None and delta is None:
-        yield f"{name} has no price on short text that could be held against --max-short-regression {rise:g}."
+        yield f"{name} has no perplexity change up to the trained length to compare with --max-short-regression {rise:g}."
     if rise is not None and delta is not None and delta > rise:
         yield f"{name} raises perplexity up to the trained length by {delta:.2%}: above --max-short-regression {rise:g}."
-
-
-def _training_id(row: Mapping[str, Any]) -> str | None:
-    return row["training"]["id"] if row["training"] else None

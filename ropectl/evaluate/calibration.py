@@ -15,7 +15,7 @@ from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.forward import logits_at_once
 from ropectl.hf.model.skeleton import bare_model, cut
 
-#: Where lengths begin [tokens], and how long a pass has to take before they are long enough [s].
+#: The first length that is tried [tokens], and how long a pass must take for its length to be enough [s].
 FIRST_LENGTH, LONG_ENOUGH = 128, 0.3
 
 REPETITIONS = 3
@@ -23,11 +23,11 @@ REPETITIONS = 3
 
 @dataclass(frozen=True)
 class Speed:
-    """Operations per second.
+    """The speed of this machine.
 
     Attributes:
-        layers: In the decoder layers.
-        head: In the output head, the loss over its logits included.
+        layers: Operations per second in the decoder layers.
+        head: Operations per second in the output head, including the loss over its logits.
         length: Tokens of the pass that was timed.
     """
 
@@ -48,7 +48,7 @@ def measure_speed(
 
     Args:
         config: The model's transformers config.
-        forward: What its passes cost.
+        forward: The cost of its passes.
         longest: Tokens of the longest window; lengths are doubled up to it until a pass takes long enough.
         dtype: Type of the weights.
         device: Where it runs.
@@ -67,7 +67,7 @@ def measure_speed(
     read = _head_seconds(one, rows, device)
     del one
     both = _decoder_seconds(bare_model(cut(config, 2), dtype, device, remote_code).eval(), length, device)
-    layer = max(both - first, both / 4)  # whatever the clock says, a layer takes some time
+    layer = max(both - first, both / 4)  # a layer takes some time, whatever the clock says
     return Speed(
         layers=forward.window(length, 0).layers / num_layers / layer,
         head=max(1.0, forward.window(0, rows).head) / read,
@@ -90,12 +90,12 @@ def _head_seconds(model: Any, rows: int, device: Any) -> float:
 
 
 def fastest(work: Callable[[], Any], device: Any, tries: int = REPETITIONS) -> float:
-    """Returns the seconds of the fastest of a few tries, for whatever else the machine does only adds.
+    """Returns the seconds of the fastest of a few tries, because anything else the machine does only adds time.
 
     Args:
-        work: What is timed.
+        work: The function to time.
         device: Where it runs.
-        tries: How often, after one that warms up: it pays for memory and kernels.
+        tries: Number of tries, after one that warms up memory and kernels.
     """
     times = []
     for _ in range(tries + 1):

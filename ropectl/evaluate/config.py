@@ -1,4 +1,4 @@
-"""What can be set for a measurement, declared once: flags, YAML files and the Python API share it."""
+"""The settings of measurements, declared once for the command line, YAML files and the Python API."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class PasskeyConfig(PasskeyGrid):
     trials: Trials = 10
     grid: Annotated[
         Literal["depth", "position"],
-        Field(description="where needles stand: depth (at shares of each length) or position (at fixed tokens)"),
+        Field(description="where needles are: depth (at shares of each length) or position (at fixed tokens)"),
         Option(Panel.measurement, "KIND"),
     ] = "depth"
     needle_positions: Annotated[
@@ -112,7 +112,7 @@ class CompareConfig(TextConfig, PasskeyGrid):
     factor: Annotated[Factor, Option(Panel.scaling, "S", is_repeated=True)] = None
     others: Annotated[
         Texts,
-        Field(description="further models, each measured as it is beside the first"),
+        Field(description="further models, each measured as it is next to the first"),
         Option(goes_on="model"),
         CHECKPOINT,
     ] = ()
@@ -169,7 +169,7 @@ class CompareConfig(TextConfig, PasskeyGrid):
     @model_validator(mode="before")
     @classmethod
     def _one_factor_or_several(cls, values: Any) -> Any:
-        """``factor`` may be a list; a list of one is that one."""
+        """Reads ``factor``, which may be a list; a list of one is the same as its one factor."""
         given = values.get("factor") if isinstance(values, dict) else None
         if not isinstance(given, list | tuple):
             return values
@@ -178,7 +178,7 @@ class CompareConfig(TextConfig, PasskeyGrid):
 
     @property
     def all_factors(self) -> tuple[float, ...]:
-        """The extension factors asked for, whether one or several."""
+        """The extension factors that were asked for."""
         return self.factors or ((self.factor,) if self.factor is not None else ())
 
     @property

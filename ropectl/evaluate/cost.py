@@ -1,4 +1,4 @@
-"""The arithmetic of a forward pass: what a measurement costs, before it is made.
+"""The operations of a forward pass, so that the cost of a measurement is known before it is made.
 
 A pass over T tokens takes 2 P T + 2 num_layers num_heads head_dim T^2 operations, and 2 E more for every token whose
 logits are read: P weights of the decoder layers that a token meets, E those of the output head.
@@ -16,11 +16,11 @@ from ropectl.hf.config.shape import ModelShape
 
 @dataclass(frozen=True)
 class Cost:
-    """Operations of a measurement, by where they are spent.
+    """The operations of a measurement.
 
     Attributes:
-        layers: In the decoder layers.
-        head: In the output head.
+        layers: Operations in the decoder layers.
+        head: Operations in the output head.
     """
 
     layers: float = 0.0
@@ -56,7 +56,7 @@ class ForwardCost:
     def of(cls, config: Mapping[str, Any]) -> ForwardCost:
         """Returns the cost of the model that the content of a ``config.json`` describes.
 
-        Where it does not say what is needed, every token costs the same, and nothing else.
+        If its sizes are not known, every token has the same cost.
         """
         try:
             shape = ModelShape.of(config)
@@ -85,12 +85,12 @@ class ForwardCost:
         return Cost(2.0 * self.layers * tokens + float(self.attention) * tokens**2, 2.0 * self.head * scored)
 
     def tree(self, tokens: int, trunk: int, trunks: float, scored: int) -> Cost:
-        """Returns the cost of walking a prefix tree whose branches are short beside its trunks.
+        """Returns the cost of a prefix tree whose branches are short compared with its trunks.
 
         Args:
-            tokens: Distinct tokens, those of the branches among them.
+            tokens: Distinct tokens, including those of the branches.
             trunk: Length of each trunk.
-            trunks: How many there are.
+            trunks: Number of trunks.
             scored: Tokens whose logits are read.
         """
         return Cost(2.0 * self.layers * tokens + float(self.attention) * trunks * trunk**2, 2.0 * self.head * scored)

@@ -1,7 +1,7 @@
 """The forward pass of one model: tokens in, hidden states, logits or losses out.
 
 The logits of a whole sequence never exist together, and a long sequence can be run piece by piece against a cache,
-if that gives the numbers of one pass. What has to be tried out on a model is tried once.
+if that gives the numbers of one pass. What has to be tried out on a model is tried out once.
 
 Legend: B batch, T tokens, V vocabulary, H hidden size.
 """
@@ -55,9 +55,9 @@ class Forward:
 
     @classmethod
     def of(cls, model: Any, prefill_chunk: int | None = None) -> Forward:
-        """Returns the runner of a model, having checked how it turns hidden states into logits.
+        """Returns the runner of a model, after checking how it turns hidden states into logits.
 
-        Some families scale or cap their logits behind the head. They are found by comparing both ways on a few
+        Some families scale or cap their logits after the head. They are found by comparing both ways on a few
         tokens, and then scored from the model's own logits, chunk by chunk.
         """
         if model not in _HEAD_IS_LAST:
@@ -66,9 +66,9 @@ class Forward:
 
     @property
     def shares(self) -> bool:
-        """Whether a piece against the cache of what stands before it gives the numbers of one pass.
+        """True if a piece that is run against the cache of the tokens before it gives the numbers of one pass.
 
-        Several continuations can then be given to one cache. Some recurrent layers begin anew with every piece.
+        Several continuations can then be given to one cache. Some recurrent layers start again with every piece.
         """
         if self.model not in _PIECES_ARE_EXACT:
             _PIECES_ARE_EXACT[self.model] = _pieces_are_exact(self)
@@ -80,9 +80,9 @@ class Forward:
 
         Args:
             input_ids: (B, T) token ids without padding.
-            cache: What stands before them; None for nothing.
+            cache: The cache of the tokens before them; None for none.
             num_last: How many states are wanted, in [1, T].
-            keep: Whether something follows; without, no cache is made where there is none.
+            keep: Whether something follows; if not, no cache is made.
 
         Returns:
             (B, num_last, H) hidden states; (B, num_last, V) logits of models whose head is not last.
@@ -98,7 +98,7 @@ class Forward:
 
     @torch.no_grad()
     def logits(self, states: Tensor) -> Tensor:
-        """Returns the logits that some states (..., H) stand for, float32 (..., V)."""
+        """Returns the logits of some states (..., H), float32 (..., V)."""
         head = self.model.get_output_embeddings()
         logits: Tensor = (head(states) if self.reads_hidden else states).float()
         return logits
@@ -123,11 +123,6 @@ class Forward:
             targets = input_ids[:, start + 1 : start + 1 + states.shape[1]].to(states.device)
             losses.append(self._chunked_nll(states, targets).cpu())
         return torch.cat(losses, dim=1)
-
-    @cached_property
-    def logits_at_once(self) -> int:
-        """States whose logits are held together."""
-        return logits_at_once(self.model)
 
     @cached_property
     def end_tokens(self) -> frozenset[int]:
@@ -156,13 +151,12 @@ class Forward:
     @cached_property
     def _loss_chunk(self) -> int | None:
         """Tokens per forward pass when losses are computed; None for whole windows."""
-        map_large_blocks()  # else the logits of each chunk leave a hole of their size behind
+        map_large_blocks()  # else the logits of each chunk leave a hole of their size in memory
         if self.prefill_chunk is None and (self.reads_hidden or not self.shares):
             return None
         if not self.shares:
             raise MeasurementError(
-                f"{type(self.model).__name__} cannot be run in pieces: against its cache it computes other numbers than in one "
-                "pass.",
+                f"{type(self.model).__name__} cannot be run in pieces: with a cache it computes other numbers than in one pass.",
                 "Leave out --prefill-chunk.",
             )
         limit = self.prefill_chunk or FALLBACK_PREFILL_CHUNK
@@ -222,9 +216,9 @@ def _pieces_are_exact(forward: Forward) -> bool:
         if can_crop(cache, _PIECES_PROBE_LENGTH):
             crop(cache, _PIECES_CUT)
             pieces.append(forward.run(rest, cache, num_last)[0])
-    except Exception:  # a cache of a kind of its own may raise anything
+    except Exception:  # a cache class of the model's own may raise anything
         return False
-    # The mean: with a router, a rounding can send one token elsewhere, but a model that begins anew is wrong everywhere.
+    # The mean: with a router, a rounding can send one token elsewhere, but a model that starts again is wrong everywhere.
     dtype = torch.bfloat16 if torch.is_autocast_enabled(whole.device.type) else whole.dtype
     allowed = max(_PIECES_TOLERANCE, 16 * torch.finfo(dtype).eps) * float(whole.abs().mean())
     return all(float((piece - whole).abs().mean()) <= allowed for piece in pieces)

@@ -1,7 +1,7 @@
-"""lm-evaluation-harness on a model under a scaling method: the exact call, as a script or made at once.
+"""lm-evaluation-harness on a model under a scaling method: the exact calls, as a script or made at once.
 
 EleutherAI's harness (https://github.com/EleutherAI/lm-evaluation-harness) takes a model that is in memory, so no
-checkpoint has to be written to know what a scaling method does to ordinary tasks.
+checkpoint has to be written to see what a scaling method does to ordinary tasks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ropectl.errors import ConfigError
 from ropectl.evaluate.request import asked_method
-from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.setup import Setup, load_patched
 from ropectl.evaluate.shared_config import ModelConfig
 from ropectl.hf.model_settings import CHECKPOINT, EXTENT, LOADING, PERMISSION, SCALING, MethodSpec
 from ropectl.hf.run_names import BosPolicy
@@ -110,7 +110,7 @@ def harness_script(config: HarnessConfig) -> str:
 
 
 def run_harness(config: HarnessConfig) -> dict[str, Any]:
-    """Makes the calls and returns the harness's results with what they were made of.
+    """Makes the calls, and returns the harness's results with the calls that gave them.
 
     Raises:
         ConfigError: If lm-evaluation-harness is not installed.
@@ -124,8 +124,6 @@ def run_harness(config: HarnessConfig) -> dict[str, Any]:
     import lm_eval
     from lm_eval.models.huggingface import HFLM
     from lm_eval.tasks import TaskManager
-
-    from ropectl.evaluate.loaded import load_patched
 
     evaluate = dict(calls["simple_evaluate"])
     path = evaluate.pop("include_path", None)
@@ -141,7 +139,7 @@ def run_harness(config: HarnessConfig) -> dict[str, Any]:
         "model": config.model,
         "method": calls["load_patched"]["method"],
         "calls": calls,
-        **json.loads(json.dumps(found, default=str)),  # the harness holds numbers of numpy, and functions' names
+        **json.loads(json.dumps(found, default=str)),  # the results hold numpy numbers and functions
         "manifest": {"command": command_line(), "versions": package_versions(("lm_eval",))},
     }
 

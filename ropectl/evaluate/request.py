@@ -1,4 +1,4 @@
-"""Method and lengths out of the settings, and the beginning of a record: shared by the single measurements."""
+"""The method and lengths that settings ask for, and the manifest of a record, for all single measurements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def asked_method(setup: Setup, spec: str | None) -> ScalingMethod:
         )
     if spec is None and setup.config.replace:
         raise ConfigError(
-            "--replace needs a method to put in place of the checkpoint's scaling.",
+            "--replace needs a method to replace the checkpoint's scaling with.",
             "Type for example: --replace -m none",
         )
     return setup.method(spec)
@@ -33,7 +33,7 @@ def asked_method(setup: Setup, spec: str | None) -> ScalingMethod:
 def method_and_lengths(
     setup: Setup, spec: str | None, lengths: tuple[int, ...]
 ) -> tuple[ScalingMethod, list[int], list[str]]:
-    """Returns the method, the lengths, and what to say about them once everything else is checked too.
+    """Returns the method, the lengths, and notes on them for when everything else is checked too.
 
     Args:
         setup: The model.
@@ -48,14 +48,14 @@ def method_and_lengths(
     notes = [*setup.source.rope.warnings, *method_notes(method, setup.geometry, seq_len=setup.trained_length)]
     if setup.factor is not None and not type(method).fill_factor({}, setup.factor, setup.geometry):
         notes.append(
-            f"{method.label} has no extension factor: the one asked for decides only up to which length is measured."
+            f"{method.label} has no extension factor: the one asked for only decides the longest length that is measured."
         )
     chosen = sorted(set(lengths)) or default_lengths(setup.trained_length, setup.target(method))
     limit = setup.source.rope.capacity(method)
     beyond = [str(length) for length in chosen if limit is not None and length > limit]
     if beyond:
         notes.append(
-            f"Beyond what {method.label} is made for ({limit} tokens): {', '.join(beyond)}. Measured, and marked."
+            f"Beyond what {method.label} is made for ({limit} tokens): {', '.join(beyond)}. Measured and marked."
         )
     return method, chosen, [*notes, *setup.window_notes(chosen), *setup.attention_notes(chosen)]
 

@@ -1,4 +1,4 @@
-"""From a configuration to everything a measurement needs, cheap checks first, weights last."""
+"""Everything that a measurement needs of a model: cheap checks first, weights last."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method
+from ropectl.setting_types import make_config
 
 #: Attention scores are float32.
 BYTES_PER_SCORE = 4
@@ -29,8 +30,8 @@ class Setup:
     """A model to measure; tokenizer and weights load when first asked for.
 
     Attributes:
-        config: What was asked for.
-        source: What the checkpoint's config says.
+        config: The settings.
+        source: The checkpoint's config, read.
         factor: Wanted extension factor; None if none was named.
     """
 
@@ -40,7 +41,7 @@ class Setup:
 
     @classmethod
     def of(cls, config: ModelConfig) -> Setup:
-        """Reads the model's config and checks what can be checked with it.
+        """Returns the setup, after reading the model's config and checking what can be checked with it.
 
         Raises:
             ConfigError: If the model is not there or an option is impossible.
@@ -49,7 +50,7 @@ class Setup:
             config.model, config.revision, config.original_length, config.trust_remote_code, config.layers
         )
         setup = cls(config, source, resolve_factor(source.rope.geometry, config.factor, config.target_length))
-        _ = setup.load_options  # made here to be checked here
+        _ = setup.load_options  # checks them
         return setup
 
     @property
@@ -84,7 +85,7 @@ class Setup:
         return choose_method(self.source.name, self.source.rope, wanted, policy, composable=False)
 
     def target(self, method: ScalingMethod) -> int:
-        """Returns the context to measure up to: what was asked for, else what the method is made for [tokens]."""
+        """Returns the context to measure up to: the one asked for, else what the method is made for [tokens]."""
         if self.config.target_length is not None:
             return self.config.target_length
         if self.factor is not None:
@@ -170,7 +171,7 @@ class Setup:
 
 
 def missing_lengths_notes(documents: DocumentSet, lengths: Sequence[int], text: str) -> list[str]:
-    """Returns which lengths no document has."""
+    """Returns a note on the lengths that no document has."""
     missing = [str(length) for length in lengths if length > documents.length]
     return [f"{text} has no document of {', '.join(missing)} tokens: perplexity there is n/a."] if missing else []
 
@@ -183,3 +184,26 @@ def default_lengths(trained_length: int, target_length: int) -> list[int]:
         lengths.add(length)
         length *= 2
     return sorted(lengths)
+
+
+def load_patched(
+    model: str, method: str | None = None, *, seq_len: int | None = None, **options: Any
+) -> tuple[Any, Any]:
+    """Returns a model under a method, and its tokenizer.
+
+    Args:
+        model: Folder, hub id, ``.gguf`` file, adapter folder or ``builtin:tiny``.
+        method: Method spec; the checkpoint's own scaling where it is None.
+        seq_len: The length that a length-dependent method is frozen at [tokens].
+        options: Further settings of :class:`~ropectl.evaluate.shared_config.ModelConfig`, such as ``dtype`` and ``device``.
+
+    Raises:
+        RopectlError: If it cannot be loaded, or the method does not fit.
+    """
+    from ropectl.hf.model.patch import apply_rope  # torch loads here
+
+    setup = Setup.of(make_config(ModelConfig, {"model": model, **options}))
+    scaling = setup.method(method)
+    tokenizer, loaded = setup.tokenizer, setup.model
+    apply_rope(loaded, scaling, geometry=setup.geometry, seq_len=seq_len, layers=setup.source.rope.layer_type)
+    return loaded, tokenizer

@@ -14,10 +14,10 @@ from ropectl.setting_types import Lengths, Tokens
 
 DEFAULT_TEXT = "builtin:stdlib"
 
-#: Loss over the unscaled model's that still counts as modelled [nats a token].
+#: The most that the loss may be above the unscaled model's to count as modelled [nats a token].
 MODELS_TOLERANCE = 0.02
 
-#: Share of planted numbers that has to be retrieved for a length to count as used.
+#: Share of the hidden numbers that must be retrieved for a length to count as used.
 USES_ACCURACY = 0.9
 
 VERDICT = Group("limits that verdicts are made with")
@@ -51,7 +51,7 @@ Trials = Annotated[
     int, Field(ge=1, description="prompts per length and depth"), Option(Panel.measurement, "N"), PASSKEYS
 ]
 Seed = Annotated[
-    int, Field(description="chooses keys, filler and all else that is drawn"), Option(Panel.measurement, "N")
+    int, Field(description="chooses keys, filler and everything else that is drawn"), Option(Panel.measurement, "N")
 ]
 Chat = Annotated[
     bool,
@@ -85,7 +85,7 @@ class ModelConfig(ModelSettings):
 
 
 class TextConfig(ModelConfig):
-    """Which text, and how much of it."""
+    """A model, and the text that it is measured on."""
 
     text: Text = DEFAULT_TEXT
     documents: Annotated[int, Field(ge=1, description="most documents to score"), Option(Panel.measurement, "N")] = 12

@@ -1,4 +1,4 @@
-"""What can be set for ``eval-tasks``."""
+"""The settings of ``eval-tasks``."""
 
 from __future__ import annotations
 

@@ -1,18 +1,18 @@
-"""Verdicts over what was measured: how far a method models text, how far it uses it, and what it costs up to L."""
+"""Verdicts on measurements: how far a method models text, how far it uses it, and what it costs up to L."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ropectl.evaluate.statistics import bootstrap_upper
+from ropectl.evaluate.statistics import paired_interval
 from ropectl.records import FEW_DOCUMENTS, MIN_TRIALS, NO_CHANGE, PerplexityPoint
 
 
 def qualified_length(entries: Iterable[tuple[int, bool]], trained_length: int) -> int:
     """Returns the length up to which every measured length from the trained one on qualifies.
 
-    Lengths shorter than the trained one never count against it. Where no length from the trained one on qualifies, it is
+    Lengths shorter than the trained one never count against it. If no length from the trained one on qualifies, it is
     the longest of the shorter ones that does.
 
     Args:
@@ -37,7 +37,7 @@ def models_length(
     """Returns the context up to which the same targets are predicted no worse than by the baseline.
 
     A length qualifies if the upper end of the bootstrap 95 % interval of the mean difference by
-    document is at most ``tolerance``; what that comes to is :func:`qualified_length`.
+    document is at most ``tolerance``; :func:`qualified_length` makes one length of that.
 
     Args:
         points: Protocol ``tail`` points of the method.
@@ -56,7 +56,7 @@ def models_length(
     for point in measured:
         pairs = zip(point.document_nll_sums, baseline.document_nll_sums, strict=True)
         differences = [(ours - theirs) / num_targets for ours, theirs in pairs]
-        entries.append((point.context_length, bootstrap_upper(differences) <= tolerance))
+        entries.append((point.context_length, paired_interval(differences)[1] <= tolerance))
     return qualified_length(entries, trained_length)
 
 
@@ -116,7 +116,7 @@ def perplexity_verdict(
     trained_length: int,
     tolerance: float,
 ) -> list[str]:
-    """Returns what perplexity alone says, a sentence each: how far the method reaches, and what it costs.
+    """Returns the verdict of perplexity in sentences: how far the method reaches, and what it costs.
 
     Args:
         models: Context up to which text is modelled [tokens]; None where that was not judged.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ropectl.compare.plan_file import PLAN_FILE
+from ropectl.compare.document import PLAN_FILE
 from ropectl.compare.run import COMPARISON_FILE
 from ropectl.compare.unfinished import covers, unfinished_comparison
 from ropectl.errors import ConfigError

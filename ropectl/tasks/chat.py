@@ -1,4 +1,4 @@
-"""Reads off a chat template what it puts around the user's words."""
+"""The text that a chat template puts around the user's words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ropectl.errors import ConfigError
 
-#: Stands for the user's words while a template is read; no template treats it in any special way.
+#: A placeholder for the user's words while a template is read; no template treats it specially.
 _MARKER = "ropectlUserWords"
 
 #: For templates that write the date (Llama 3.1 and later): the same prompt today and tomorrow.
@@ -22,7 +22,7 @@ class ChatTurn:
 
     Attributes:
         before: Text before the user's words, special tokens written out.
-        after: Text behind them, up to where the assistant begins to speak.
+        after: Text after them, up to where the assistant begins to speak.
     """
 
     before: str
@@ -32,10 +32,10 @@ class ChatTurn:
 def chat_turn(tokenizer: Any) -> ChatTurn:
     """Returns what the tokenizer's chat template puts around a single user turn.
 
-    Templates that can begin with a thinking part are asked to leave it out: an answer is asked for at once.
+    Templates that can begin with a thinking part are asked to leave it out, so that the answer comes at once.
 
     Raises:
-        ConfigError: If there is no template, or it cannot be used for that.
+        ConfigError: If there is no template, or it cannot be used.
     """
     if not getattr(tokenizer, "chat_template", None):
         raise ConfigError("chat = true is not possible: this tokenizer has no chat template.", _HINT)
@@ -52,13 +52,13 @@ def chat_turn(tokenizer: Any) -> ChatTurn:
 
 
 def check_bos(policy: str) -> None:
-    """Refuses a wish about the first token, about which a chat template decides.
+    """Checks that nothing is asked for about the first token, about which a chat template decides.
 
     Args:
-        policy: Of the beginning-of-sequence token.
+        policy: The policy for the beginning-of-sequence token.
 
     Raises:
-        ConfigError: If something is.
+        ConfigError: If it is not ``auto``.
     """
     if policy != "auto":
         raise ConfigError(

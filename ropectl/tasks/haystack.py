@@ -11,44 +11,22 @@ from pydantic import Field
 from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.prompt_parts import BodyLayout
 from ropectl.tasks.task import RetrievalTask
-from ropectl.tasks.words import draw_number
-
-NUMBER_INSTRUCTION = (
-    "The text below is interrupted by notes, each of which gives a number to a name. Remember the numbers: "
-    "you will be asked for some of them at the end.\n\n"
-)
 
 
 class HaystackTask(RetrievalTask):
-    """Facts stand whole between the tokens of a haystack, which is never decoded and encoded again."""
+    """Facts are put whole between the tokens of a haystack, which is never decoded and encoded again."""
 
     haystack: Literal["text", "filler"] = Field(
         "text", description="what the facts are hidden in: text (--text) or filler, five sentences over and over"
     )
 
     def body(self, builder: PromptBuilder, facts: Sequence[list[int]], layout: BodyLayout) -> list[int]:
-        """Returns the haystack with the facts in it: in their order, or the asked one in its place and the others around it."""
+        """Returns the haystack with the facts in it: in their order, or the asked one in its place with the others around it."""
         asked, others = (facts[0], facts[1:]) if layout.fact_start is not None else ([], facts)
         haystack = builder.haystack(self.haystack, layout.room - len(asked), self, layout.number)
         start = layout.fact_start or 0
         before, after = hide(haystack[:start], haystack[start:], others, layout.rng)
         return before + asked + after
-
-
-class NumberTask(HaystackTask):
-    """Numbers are noted for names, and asked for."""
-
-    digits: int = Field(7, ge=4, le=12, description="digits of a number")
-
-    def draw_numbers(self, builder: PromptBuilder, rng: random.Random, count: int) -> list[str]:
-        """Returns ``count`` different numbers."""
-        draw = builder.once(("number", self.digits), lambda: lambda rng: draw_number(rng, self.digits))
-        return builder.draw_different(rng, draw, count)
-
-
-def note(name: str, number: str) -> str:
-    """Returns a fact: the note that gives a number to a name."""
-    return f"\nNote: the number of {name} is {number}.\n"
 
 
 def listing(words: Sequence[str]) -> str:
@@ -59,9 +37,9 @@ def listing(words: Sequence[str]) -> str:
 def hide(
     before: list[int], after: list[int], facts: Sequence[list[int]], rng: random.Random
 ) -> tuple[list[int], list[int]]:
-    """Returns the haystack on both sides of an asked fact with whole other facts in it.
+    """Returns the haystack before and after an asked fact, with the other facts in it.
 
-    They take the place of haystack, so that lengths stay as they are; each stands where chance puts it, on a side
+    They replace as many tokens of the haystack, so that lengths stay the same; each is put at a random place on a side
     that has room for it.
     """
     sides = (before, after)

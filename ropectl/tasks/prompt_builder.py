@@ -1,4 +1,4 @@
-"""Builds the parts of prompts from one tokenizer, one seed, one text and one chat template."""
+"""The builder of prompt parts: one tokenizer, one seed, one text and one chat template."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ropectl.tasks.words import FILLER
 
 Value = TypeVar("Value")
 
-#: Draws that decide which size is typical, and draws after which no more of that size are expected.
+#: How many draws decide which size is typical, and after how many no further word of that size is expected.
 SAMPLE, MAX_DRAWS = 48, 20_000
 
-#: So many tokenized fragments are remembered at a time.
+#: The most tokenized fragments that are remembered.
 MAX_REMEMBERED = 256
 
 
@@ -28,10 +28,10 @@ class PromptBuilder:
 
     Args:
         tokenizer: A Hugging Face tokenizer.
-        bos_token_id: Put first in every prompt; None for none. A chat template decides about that itself.
+        bos_token_id: The first token of every prompt; None for none. A chat template decides about it itself.
         seed: Decides everything that is drawn, together with task, place and trial.
-        text: The user's text as tokens; None where no task hides anything in it.
-        chat: What a chat template puts around a task's text; None for plain text.
+        text: The user's text as tokens; None if no task hides anything in it.
+        chat: The text that a chat template puts around a task's text; None for plain text.
         for_training: Draw other prompts than those that are measured, whatever the seeds.
     """
 
@@ -54,7 +54,7 @@ class PromptBuilder:
         self._encoded: dict[str, list[int]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns what another process needs; it makes anew what is only remembered."""
+        """Returns the state that another process needs, without what is only remembered."""
         return {**vars(self), "_memory": {}, "_encoded": {}}
 
     @property
@@ -63,24 +63,25 @@ class PromptBuilder:
         return "chat" if self.chat else "raw"
 
     def rng(self, *parts: object, family: str = "ropectl-tasks") -> random.Random:
-        """Returns a generator that depends on the seed and the parts alone: task, place, trial.
+        """Returns a generator that depends only on the seed and the parts.
 
         Args:
-            parts: What the draws depend on.
-            family: Names a sequence of prompts; under another name everything that is drawn is different.
+            parts: Task, place and trial, or whatever the draws depend on.
+            family: The name of a sequence of prompts; under another name everything that is drawn is different.
         """
         return random.Random(":".join(map(str, (family + self._suffix, self.seed, *parts))))
 
     def once(self, key: Any, make: Callable[[], Value]) -> Value:
-        """Returns what ``make`` made the first time it was asked for under this key."""
+        """Returns what ``make`` returned the first time it was called for this key."""
         if key not in self._memory:
             self._memory[key] = make()
         value: Value = self._memory[key]
         return value
 
     def fragment(self, text: str) -> list[int]:
-        """Returns the tokens of a text as it stands inside a longer one."""
-        if text not in self._encoded:  # one prompt needs the same ones several times: for their sizes, and for itself
+        """Returns the tokens of a text in the middle of a longer one."""
+        # A prompt needs the same fragments several times: for their sizes, and for the prompt itself.
+        if text not in self._encoded:
             if len(self._encoded) >= MAX_REMEMBERED:
                 self._encoded.clear()
             self._encoded[text] = encode_fragment(self.tokenizer, text)
@@ -92,7 +93,7 @@ class PromptBuilder:
         return text
 
     def head(self, instruction: str) -> list[int]:
-        """Returns the tokens of everything before the body; the first one is decided by a chat template, or by ``bos``."""
+        """Returns the tokens of everything before the body; a chat template or ``bos`` decides about the first."""
 
         def make() -> list[int]:
             if self.chat is None:
@@ -102,11 +103,11 @@ class PromptBuilder:
         return self.once(("head", instruction), make)
 
     def tail(self, question: str, prefix: str) -> list[int]:
-        """Returns the tokens of everything behind the body: the question, and the words that open the answer."""
+        """Returns the tokens of everything after the body: the question, and the words that open the answer."""
         return self.fragment(self._tail_text(question, prefix))
 
     def answer(self, question: str, prefix: str, answer: str) -> list[int] | None:
-        """Returns the tokens that an answer adds behind the tail; None where the tokenizer joins the two."""
+        """Returns the tokens that an answer adds to the tail; None if the tokenizer joins the two."""
         tail = self.tail(question, prefix)
         ids = self.fragment(self._tail_text(question, prefix) + answer)
         return ids[len(tail) :] if ids[: len(tail)] == tail else None
@@ -119,49 +120,39 @@ class PromptBuilder:
     def haystack(self, kind: str, count: int, *parts: object) -> list[int]:
         """Returns ``count`` tokens to hide things in.
 
-        Fewer tokens are the beginning of more: prompts that share all before them share these too.
+        Fewer tokens are the beginning of more: prompts with the same beginning share these too.
 
         Args:
             kind: ``text`` for the user's text, ``filler`` for the five sentences of the passkey task.
             count: How many [tokens].
-            parts: Task and trial; they decide where the haystack begins.
+            parts: Task and trial; they decide where in the text the haystack begins.
         """
         rng = self.rng(*parts, "haystack")
         if kind == "filler":
             return self.filler(rng, count)
-        assert self._text is not None, "a task that hides something in the user's text is given one"
+        assert self._text is not None, "a task that hides something in the user's text needs one"
         return self._text.window(rng.randrange(START_RANGE), count)
 
     def filler(self, rng: random.Random, count: int) -> list[int]:
-        """Returns the five published sentences in their order, over and over, from a random one on: ``count`` tokens."""
+        """Returns ``count`` tokens of the five published sentences, repeated in their order from a random one on."""
         sentence = rng.randrange(len(FILLER))
-        first, following = self.once("filler", self._filler_sentences)
+        # Each sentence as the first of a line, and as one that follows another.
+        first, following = self.once("filler", lambda: [[self.fragment(i + s) for s in FILLER] for i in ("", " ")])
         tokens = list(first[sentence])
         while len(tokens) < count:
             sentence = (sentence + 1) % len(FILLER)
             tokens += following[sentence]
         return list(islice(tokens, count))
 
-    def _filler_sentences(self) -> tuple[list[list[int]], list[list[int]]]:
-        """Returns each sentence as the first of a line, and as one that follows another."""
-        return [self.fragment(s) for s in FILLER], [self.fragment(f" {s}") for s in FILLER]
-
-    def draw_typical(self, rng: random.Random, draw: Callable[[random.Random], str]) -> str:
-        """Draws a word whose number of tokens behind a space is the most frequent one.
+    def draw_different(self, rng: random.Random, draw: Callable[[random.Random], str], count: int) -> list[str]:
+        """Draws different words, each with the number of tokens after a space that is the most frequent one.
 
         Words of one size make prompts whose parts have fixed lengths, whatever is drawn.
 
         Args:
-            rng: The trial's.
-            draw: Returns a word; a function with a name of its own.
-
-        Raises:
-            ConfigError: If the tokenizer makes hardly any words of that size.
-        """
-        return self.draw_different(rng, draw, 1)[0]
-
-    def draw_different(self, rng: random.Random, draw: Callable[[random.Random], str], count: int) -> list[str]:
-        """Draws ``count`` different words, each of the typical size of :meth:`draw_typical`.
+            rng: The trial's generator.
+            draw: Returns a word; always the same function, because the typical size is found once for it.
+            count: How many words.
 
         Raises:
             ConfigError: If the tokenizer makes too few words of that size.
@@ -185,7 +176,7 @@ def draw_until(rng: random.Random, draw: Callable[[random.Random], str], fits: C
     """Draws words until one fits.
 
     Raises:
-        ConfigError: If none of very many does.
+        ConfigError: If none of very many fits.
     """
     for _ in range(MAX_DRAWS):
         word = draw(rng)

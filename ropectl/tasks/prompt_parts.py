@@ -1,4 +1,4 @@
-"""The parts of a prompt: the words of a trial, the place of its body, and sizes in tokens."""
+"""The parts of a prompt: the texts of a trial, the layout of its body, and sizes in tokens."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class TrialText:
-    """The words of one trial: what it hides and what it asks.
+    """The texts of one trial: what it hides and what it asks.
 
     Attributes:
-        facts: Texts that the body holds; in a task with depths the first is the one asked for.
-        question: Behind the body; begins with a line break.
-        prefix: The words that open the answer, a space in front.
-        answer: The answer as it is written behind them, a space in front.
-        references: What a generated answer must contain; empty where the answer is known token by token.
+        facts: Texts in the body; in a task with depths the first is the one asked for.
+        question: The text after the body; begins with a line break.
+        prefix: The words that open the answer; begin with a space.
+        answer: The answer as it follows them; begins with a space.
+        references: Texts that a generated answer must contain; empty if the answer is known token by token.
     """
 
     facts: tuple[str, ...]
@@ -28,13 +28,13 @@ class TrialText:
 
 @dataclass(frozen=True)
 class BodyLayout:
-    """The place that the body of one trial has to fill.
+    """The length and layout of the body of one trial.
 
     Attributes:
         room: Its exact length [tokens].
         fact_start: Index in the body at which the asked fact begins; None for a task without depths.
         number: Index of the trial.
-        rng: The trial's generator; its texts are drawn already.
+        rng: The trial's generator, from which its texts were already drawn.
     """
 
     room: int
@@ -56,9 +56,9 @@ class PromptShape(NamedTuple):
 
     Attributes:
         head: Everything before the body.
-        sizes: Those of a typical trial; none takes more, and in a task with depths the asked fact, the tail and
-            the answer take the same.
-        budget: The most that may be generated; 0 where the answer is known token by token.
+        sizes: The sizes of a typical trial; none takes more, and in a task with depths the asked fact, the tail and
+            the answer always take the same.
+        budget: The most that may be generated; 0 if the answer is known token by token.
     """
 
     head: int

@@ -1,4 +1,4 @@
-"""Finds the retrieval tasks, reads task specs, and describes tasks for listings and documentation.
+"""The registry of retrieval tasks: finds them, reads task specs, and describes tasks for listings and documentation.
 
 Every module in ``ropectl/tasks/kinds`` is scanned, and every module that an installed package names under the
 entry-point group ``ropectl.tasks``. A task spec is ``NAME[:KEY=VALUE,...]``, for example
@@ -21,7 +21,7 @@ from ropectl.tasks.task import RetrievalTask
 
 ENTRY_POINT_GROUP = "ropectl.tasks"
 
-#: In lists this one comes first: it is the easiest.
+#: This one comes first in lists: it is the easiest.
 FIRST = "passkey"
 
 
@@ -50,7 +50,7 @@ def parse_task(spec: str) -> RetrievalTask:
 
 
 def parse_tasks(specs: Sequence[str]) -> list[RetrievalTask]:
-    """Returns the tasks that specs name, each once; every task with its defaults if none is named.
+    """Returns the tasks that specs name, each once; if none is named, every task with its defaults.
 
     Raises:
         ConfigError: If a spec is wrong.

@@ -1,11 +1,11 @@
-"""Defines retrieval tasks: parameters, a reference, a metric, and prompts of an exact length.
+"""The base of retrieval tasks: parameters, a reference, a metric, and prompts of an exact length.
 
-A prompt is a splice of token fragments::
+A prompt is made of token fragments::
 
     head (BOS, instruction) | body | tail (question, opening of the answer) | answer
 
-The body takes what the other parts leave, to the token. In a task with depths those have fixed sizes, so that a
-place is the same token in every trial: texts are drawn until they have the most frequent sizes.
+The body fills what the other parts leave, to the token. In a task with depths those have fixed sizes, so that a
+position is the same token in every trial: texts are drawn until they have the most frequent sizes.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ BUDGET_FACTOR = 3
 
 
 class RetrievalTask(BaseModel, ABC):
-    """A way to ask whether a model uses what stands far back in its context.
+    """A way to ask whether a model uses what is far back in its context.
 
     Subclasses declare their parameters as fields, and say what a trial hides and asks (:meth:`draw`) and how a body is
-    made of it (:meth:`body`). Prompts are exactly as long as asked for, answer included, and depend on task, seed,
-    place, trial and nothing else. A task is a value: ``str(task)`` is the spec that makes it again.
+    made of it (:meth:`body`). Prompts are exactly as long as asked for, answer included, and depend only on task,
+    seed, position and trial. A task is a value: ``str(task)`` is its spec.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -50,7 +50,7 @@ class RetrievalTask(BaseModel, ABC):
     reference: ClassVar[Reference]
     #: Opens every prompt.
     instruction: ClassVar[str]
-    #: What a good score shows, in one sentence.
+    #: The meaning of a good score, in one sentence.
     measures: ClassVar[str]
     #: ``exact`` or ``contained``; a tokenizer that gives an exact answer no tokens of its own makes it ``contained``.
     metric: ClassVar[str]
@@ -59,7 +59,7 @@ class RetrievalTask(BaseModel, ABC):
 
     @property
     def chance(self) -> float | None:
-        """The score of guessing: among what stands in the prompt where there are several, else among all; None if not defined."""
+        """The score of guessing: among the answers in the prompt if there are several, else among all; None if not defined."""
         return None
 
     @abstractmethod
@@ -71,9 +71,9 @@ class RetrievalTask(BaseModel, ABC):
         """Returns the body, ``layout.room`` tokens that hold the facts."""
 
     def least_room(self, facts: Sequence[int]) -> int:
-        """Returns the shortest body that holds facts of these lengths, wherever the asked one stands [tokens]."""
+        """Returns the shortest body that holds facts of these lengths, wherever the asked one is [tokens]."""
         others = facts[1:] if self.has_depths else ()
-        # One fact's room more: there is then always a side of the asked fact with room for the next one.
+        # Room for one fact more: then a side of the asked fact always has room for the next one.
         return sum(facts) + max(others, default=0)
 
     def samples(self, builder: PromptBuilder) -> list[TrialText]:
@@ -86,7 +86,7 @@ class RetrievalTask(BaseModel, ABC):
         return BUDGET_FACTOR * max(len(builder.fragment(text.answer)) for text in samples)
 
     def trial_rng(self, builder: PromptBuilder, length: int, position: int | None, number: int) -> random.Random:
-        """Returns the generator of one trial; where the asked fact has a position, prompts of all lengths share it."""
+        """Returns the generator of one trial; if the asked fact has a position, prompts of all lengths share it."""
         return builder.rng(self, length if position is None else f"at {position}", number)
 
     def shape(self, builder: PromptBuilder) -> PromptShape:
@@ -119,7 +119,7 @@ class RetrievalTask(BaseModel, ABC):
             number: Index of the trial; another one hides and asks something else.
 
         Raises:
-            ConfigError: If ``length`` is too short, naming the shortest possible; prompts are never cut.
+            ConfigError: If ``length`` is too short; it names the shortest possible, for prompts are never cut.
         """
         self.check_length(builder, length)
         shape = self.shape(builder)
@@ -137,7 +137,7 @@ class RetrievalTask(BaseModel, ABC):
         return Trial(prompt + (builder.answer(text.question, text.prefix, text.answer) or []), len(prompt))
 
     def distinct_depths(self, builder: PromptBuilder, length: int, depths: Sequence[float]) -> list[float]:
-        """Returns the depths that are different positions: in a short prompt several are moved to one."""
+        """Returns the depths with different positions: in a short prompt several may be moved to one."""
         positions: dict[int, float] = {}
         for depth in depths:
             positions.setdefault(self.position(builder, length, depth), depth)
@@ -149,10 +149,10 @@ class RetrievalTask(BaseModel, ABC):
         Args:
             builder: Tokenizer, seed, text and chat template.
             length: Tokens in all.
-            otherwise: What can be done instead of using other lengths.
+            otherwise: An alternative to other lengths, for the hint.
 
         Raises:
-            ConfigError: If it cannot, naming the shortest that can.
+            ConfigError: If it cannot; it names the shortest that can.
         """
         shortest = self.min_length(builder)
         if length < shortest:
@@ -164,10 +164,10 @@ class RetrievalTask(BaseModel, ABC):
 
     @classmethod
     def create(cls, parameters: dict[str, Any]) -> Self:
-        """Returns the task with these parameters, strings welcome.
+        """Returns the task with these parameters, which may be strings.
 
         Raises:
-            ConfigError: Naming the parameter, its value and what is allowed.
+            ConfigError: If one is wrong; it names the parameter, its value and what is allowed.
         """
         try:
             return cls(**parameters)
@@ -188,10 +188,10 @@ class RetrievalTask(BaseModel, ABC):
         raise ConfigError(f"{self}: this tokenizer makes no trials of equal sizes.", "Choose other tasks: --task NAME")
 
     def _find_shape(self, builder: PromptBuilder) -> PromptShape:
-        """Returns the most frequent sizes of the sample trials, and of those the largest.
+        """Returns the most frequent sizes of the sample trials, and the largest of those.
 
-        Where the tokenizer joins the words before an answer with the answer, the answer has no tokens of its own:
-        it is then generated and looked for.
+        If the tokenizer joins the answer with the words before it, the answer has no tokens of its own: it is then
+        generated and looked for.
         """
         samples = self.samples(builder)
         head = len(builder.head(self.instruction))
@@ -207,7 +207,7 @@ class RetrievalTask(BaseModel, ABC):
         return max((size for size in sizes if self._fixed(size) == fixed), key=self._least)
 
     def _fixed(self, sizes: PartSizes) -> tuple[int, ...]:
-        """Returns the sizes that have to be the same in every trial."""
+        """Returns the sizes that must be the same in every trial."""
         return (sizes.facts[0], sizes.tail, sizes.answer) if self.has_depths else (sizes.answer,)
 
     def _least(self, sizes: PartSizes) -> int:
@@ -215,7 +215,7 @@ class RetrievalTask(BaseModel, ABC):
         return self.least_room(sizes.facts) + sizes.tail + sizes.answer
 
     def _sizes(self, builder: PromptBuilder, text: TrialText, is_known: bool) -> PartSizes | None:
-        """Returns a trial's sizes; None if its answer is to be known token by token, and has no tokens of its own."""
+        """Returns a trial's sizes; None if its known answer has no tokens of its own."""
         facts = tuple(len(builder.fragment(fact)) for fact in text.facts)
         tail = len(builder.tail(text.question, text.prefix))
         if not is_known:

@@ -1,4 +1,4 @@
-"""Reads the user's own text as one endless stream of tokens, no further than needed."""
+"""The user's own text as an endless stream of tokens, read no further than needed."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ START_RANGE = 32_768
 #: A long document is tokenized in pieces of so many characters, or tokens.
 PIECE = 1 << 18
 
-#: Between two documents.
+#: The text between two documents.
 BREAK = "\n\n"
 
 
 class TextStream:
-    """The documents of a source, tokenized piece by piece, joined, and repeated from the start where they end.
+    """The documents of a source, tokenized piece by piece, joined, and repeated from the start when they end.
 
-    What stands at an index does not depend on what was asked for before. Special tokens are left out: the
-    prompt's own is the only one.
+    The token at an index does not depend on earlier requests. Special tokens are left out: a prompt has only its own.
 
     Args:
-        source: What the text is called in messages.
-        documents: In a stable order; read when needed.
+        source: The name of the text in messages.
+        documents: The documents in a stable order; read when needed.
         tokenizer: A Hugging Face tokenizer.
         vocabulary: Tokens that the model knows; None if that is not known.
     """

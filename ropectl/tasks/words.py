@@ -1,11 +1,11 @@
-"""Supplies words to hide, ask for and count, without end."""
+"""An endless supply of words to hide, ask for and count."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterator
 
-#: None of these words stands inside another one, so that one is never found in an answer that says another.
+#: None of these words is part of another, so that none is found in an answer that says another.
 _ADJECTIVES = (
     "amber ancient bitter blunt bold brave bright broken calm careful cheap clever cold cosy crisp curious damp dark "
     "dear deep distant dusty eager early empty faint famous fierce flat foggy formal frail fresh gentle glad golden "
@@ -29,7 +29,7 @@ _NOUNS = (
 ADJECTIVES, NOUNS = tuple(_ADJECTIVES.split()), tuple(_NOUNS.split())
 WORDS = ADJECTIVES + NOUNS
 
-#: So many two-part words are drawn before three-part ones begin; there are more than twice as many.
+#: Words of two parts that are drawn before those of three parts; there are more than twice as many.
 MAX_PAIRS = 6000
 
 #: The filler of the passkey task, as published.
@@ -55,12 +55,12 @@ def draw_number(rng: random.Random, digits: int) -> str:
 
 
 def draw_invented(rng: random.Random, syllables: int = 3) -> str:
-    """Returns a word that no language has; all of one number of syllables are equally long."""
+    """Returns an invented word; words with equally many syllables are equally long."""
     return "".join(rng.choice(_CONSONANTS) + rng.choice(_VOWELS) for _ in range(syllables))
 
 
 def other_words(rng: random.Random, taken: Collection[str]) -> Iterator[str]:
-    """Yields different words without end, none of them, nor a part of one, being ``taken``.
+    """Yields different words without end; none of them, and no part of one, is ``taken``.
 
     Plain words come first, then words of two parts, then of three.
     """

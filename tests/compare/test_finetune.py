@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from transformers import AutoTokenizer
 
 from ropectl.builtin import TINY_MODEL_DIR
@@ -402,22 +401,3 @@ def test_an_already_scaled_model(place: Path, tmp_path: Path) -> None:
                 PerplexityConfig(model=row["training"]["checkpoint"], lengths=LENGTHS, documents=2)
             )
             assert written["method"] == method and written["points"] == row["perplexity"]
-
-
-def test_table_fits(place: Path, whole: Comparison, ropectl: Run) -> None:
-    code, out, err = ropectl(
-        "compare-methods", place / "model", "-m", "dynamic-yarn", "-m", "pi", "--factor", "4", "--length", "128,200,512",
-        "--documents", "2", "--trials", "1", "--depths", "2", "--finetune", place / "recipe.yaml", "-o", whole.folder,
-    )  # fmt: skip
-    assert code == 0 and "Traceback" not in err
-    assert all(len(line) <= 80 for line in out.splitlines())
-    lines = [line.split("  ")[0].strip() for line in out.splitlines()]
-    first = lines.index("none")
-    assert lines[first : first + 6] == ["none", "none, tuned", "dynamic-yarn", "dynamic-yarn, tuned", "pi", "pi, tuned"]
-    assert "11 of 11 cells are already in" in err
-
-
-def test_print_config_knows_the_file(ropectl: Run, tmp_path: Path) -> None:
-    code, out, _ = ropectl("compare-methods", "--finetune", tmp_path / "x.yaml", "--print-config")
-    assert code == 0 and json.loads(out)["finetune"] == str(tmp_path / "x.yaml")
-    assert torch.get_num_threads() == 1

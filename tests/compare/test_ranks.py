@@ -71,7 +71,7 @@ def test_two_ranks_equal_one(checkpoint: Callable[..., Path], tmp_path: Path) ->
 LOST_RANK = """
 import os, runpy, signal, sys
 from ropectl.compare.cells import ComparisonCell
-measured, begun = Cell.outcome, []
+measured, begun = ComparisonCell.outcome, []
 
 def outcome(cell, *arguments):
     begun.append(cell)
@@ -79,7 +79,7 @@ def outcome(cell, *arguments):
         os.kill(os.getpid(), signal.SIGKILL)
     return measured(cell, *arguments)
 
-Cell.outcome = outcome
+ComparisonCell.outcome = outcome
 runpy.run_module("ropectl", run_name="__main__")
 """
 

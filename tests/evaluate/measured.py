@@ -9,6 +9,7 @@ from ropectl.evaluate.perplexity.find_protocol import find_protocol
 from ropectl.evaluate.perplexity.runner import measure_perplexity
 from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
 from ropectl.records import PerplexityPoint
+from ropectl.reporter import Reporter
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 
@@ -44,3 +45,15 @@ def tail_points(
     """Returns the points of protocol ``tail`` for the last ``num_targets`` tokens."""
     request = PerplexityRequest(method, geometry, documents, lengths, num_targets=num_targets)
     return measured(model, "tail", request, PassOptions(**options))
+
+
+class CountingReporter(Reporter):
+    """Counts the tokens that were announced, and those that went through the model."""
+
+    total, done = 0.0, 0
+
+    def start(self, what: str, total: float = 0.0, unit: str = "tokens") -> None:
+        self.total = total
+
+    def advance(self, tokens: int) -> None:
+        self.done += tokens

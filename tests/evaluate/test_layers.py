@@ -71,26 +71,8 @@ def test_a_window_that_ends_early_is_said(ropectl: Run, layered: str) -> None:
 
 
 def test_passkey_runs_on_the_layers_that_are_asked_for(ropectl: Run, layered: str) -> None:
-    record = read(
-        ropectl(
-            "eval-passkey",
-            layered,
-            "-m",
-            "pi:factor=4",
-            "--layers",
-            "sliding_attention",
-            "--length",
-            "128",
-            "--trials",
-            "1",
-            "--depths",
-            "1",
-            "--device",
-            "cpu",
-            "--format",
-            "json",
-        )
-    )
+    options = "-m pi:factor=4 --layers sliding_attention --length 128 --trials 1 --depths 1 --device cpu --format json"
+    record = read(ropectl("eval-passkey", layered, *options.split()))
     assert record["geometry"]["rope_theta"] == 1e4 and record["cells"][0]["trials"] == 1
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -14,13 +13,12 @@ from ropectl.errors import MeasurementError
 from ropectl.evaluate.perplexity.find_protocol import find_protocol
 from ropectl.evaluate.perplexity.windows import PerplexityRequest, tokens_of
 from ropectl.hf.model.patch import apply_rope
-from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from tests.conftest import make_model
 from tests.evaluate.measured import measured, prefix_points, tail_points
 from tests.rope.test_contract import NAMES, example
-from tests.tolerances import ONE_PASS, UNIFORM
+from tests.tolerances import ONE_PASS
 
 LENGTHS = [2, 64, 128, 129, 256, 512]
 
@@ -97,38 +95,6 @@ def test_dynamic_equals_the_unscaled_model_up_to_its_length(
         assert dynamic[0].nll_sum == unscaled[0].nll_sum
 
 
-@pytest.mark.parametrize("chunk", [None, 31, 200])
-@pytest.mark.parametrize("batch", [1, 2, 9])
-@pytest.mark.parametrize("lengths", [[2], [17, 64, 512], [511, 512]])
-def test_uniform_predictions_have_the_perplexity_of_the_vocabulary(
-    zero_model: LlamaForCausalLM,
-    geometry: RopeGeometry,
-    documents: DocumentSet,
-    chunk: int | None,
-    batch: int,
-    lengths: list[int],
-) -> None:
-    few = DocumentSet(
-        [type(d)(d.name, [token % 64 for token in d.input_ids]) for d in documents.documents], 512, 5, 512, None
-    )  # fmt: skip
-    for measure in (prefix_points, lambda *args, **kw: tail_points(*args, 1, **kw)):
-        points = measure(
-            zero_model, parse_method("none"), geometry, few, lengths, prefill_chunk=chunk, batch_size=batch
-        )
-        assert [point.perplexity for point in points] == pytest.approx([64.0] * len(lengths), rel=UNIFORM)
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("options", [{"prefill_chunk": 50}, {"batch_size": 2}, {"batch_size": 5, "prefill_chunk": 100}])
-def test_chunks_and_batches_do_not_change_the_result(
-    model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet, options: dict[str, Any]
-) -> None:
-    method = parse_method("yarn:factor=4")
-    plain = prefix_points(model, method, geometry, documents, LENGTHS)
-    other = prefix_points(model, method, geometry, documents, LENGTHS, **options)
-    assert [p.perplexity for p in other] == pytest.approx([p.perplexity for p in plain], rel=ONE_PASS)
-
-
 def test_passes_are_as_few_as_exactness_allows(geometry: RopeGeometry, documents: DocumentSet) -> None:
     prefix, tail = find_protocol("prefix"), find_protocol("tail")
 
@@ -146,14 +112,6 @@ def test_passes_are_as_few_as_exactness_allows(geometry: RopeGeometry, documents
         assert tokens_of(prefix.passes(request), documents) == tokens
     request = PerplexityRequest(parse_method("none"), geometry, documents, [64, 256, 4096])
     assert tokens_of(tail.passes(tail.completed(request)), documents) == 5 * (64 + 256)
-
-
-def test_lengths_without_documents_are_not_available(
-    model: LlamaForCausalLM, geometry: RopeGeometry, documents: DocumentSet
-) -> None:
-    points = prefix_points(model, parse_method("none"), geometry, documents, [64, 1024])
-    assert points[0].perplexity is not None
-    assert points[1] == PerplexityPoint(context_length=1024)
 
 
 def test_lengths_past_the_target_are_measured_and_marked(geometry: RopeGeometry, documents: DocumentSet) -> None:

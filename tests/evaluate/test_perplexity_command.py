@@ -16,7 +16,7 @@ from ropectl.data.sources import open_source
 from ropectl.evaluate.config import PerplexityConfig
 from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
 from ropectl.evaluate.perplexity.find_protocol import all_protocols
-from ropectl.reporter import Reporter
+from tests.evaluate.measured import CountingReporter
 from tests.tolerances import EXACT
 
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.process]
@@ -145,7 +145,7 @@ def test_gate(ropectl: Run, tmp_path: Path) -> None:
         (("--preset", "yarn", "--protocol", "tail"), ("--preset yarn", "tail", "Leave out")),
         (("--preset", "pi", "--length", "200"), ("stride = 256", "200", "longer lengths")),
         (("--protocol", "sliding", "--stride", "64", "--length", "64"), ("stride = 64", "--stride 63")),
-        (("--stride", "64"), ("--stride means nothing in protocol prefix", "overlapping, sliding")),
+        (("--stride", "64"), ("--stride has no meaning in protocol prefix", "overlapping, sliding")),
         (("--protocol", "tail", "--document-tokens", "1k"), ("--document-tokens", "tail")),
         (("--key-model", "builtin:tiny"), ("--key-model", "key-tokens")),
         (("--tolerance", "0.1"), ("--tolerance", "tail")),
@@ -230,18 +230,9 @@ def test_every_text_source_serves_every_protocol(tokenizer: Any, tmp_path: Path,
 
 
 def test_progress_counts_all_tokens() -> None:
-    class Counting(Reporter):
-        total = seen = 0
-
-        def start(self, what: str, total: float = 0.0, unit: str = "tokens") -> None:
-            self.total = total
-
-        def advance(self, tokens: int) -> None:
-            self.seen += tokens
-
     for protocol in all_protocols():
-        reporter = Counting()
+        reporter = CountingReporter()
         evaluate_perplexity(
             PerplexityConfig(protocol=protocol, lengths=(64, 150), documents=2, method="dynamic-ntk"), reporter
         )
-        assert reporter.total == reporter.seen > 0, protocol
+        assert reporter.total == reporter.done > 0, protocol

@@ -12,9 +12,9 @@ from transformers import LlamaForCausalLM
 
 from ropectl.data.documents import Document
 from ropectl.data.tokens import DocumentSet, TokenizedDocument, select_documents
-from ropectl.evaluate.perplexity.position_bins import bin_edges
+from ropectl.evaluate.perplexity.tally import bin_edges
 from ropectl.evaluate.perplexity.windows import PerplexityRequest
-from ropectl.evaluate.statistics import bootstrap_upper, paired_interval, perplexity_interval
+from ropectl.evaluate.statistics import paired_interval, perplexity_interval
 from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
@@ -59,7 +59,7 @@ def test_intervals_are_seeded_and_need_two_documents() -> None:
 def test_the_upper_end_is_that_of_a_plain_bootstrap() -> None:
     values, rng = [0.1, -0.2, 0.05, 0.3, 0.0], random.Random(0)
     means = sorted(sum(rng.choices(values, k=5)) / 5 for _ in range(1000))
-    assert bootstrap_upper(values) == pytest.approx(means[974], rel=EXACT)
+    assert paired_interval(values)[1] == pytest.approx(means[974], rel=EXACT)
     assert paired_interval(values) == pytest.approx((means[25], means[974]), rel=EXACT)
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ropectl.evaluate.statistics import bootstrap_upper, wilson_interval
+from ropectl.evaluate.statistics import wilson_interval
 from ropectl.evaluate.verdicts import (
     longest_without_a_miss,
     models_length,
@@ -33,15 +33,6 @@ def test_wilson_interval_covers_at_its_rate() -> None:
         low, high = wilson_interval(sum(rng.random() < 0.7 for _ in range(40)), 40)
         covered += low <= 0.7 <= high
     assert 0.93 < covered / 2000 < 0.97
-
-
-def test_bootstrap_upper_is_above_the_mean_and_seeded() -> None:
-    rng = random.Random(1)
-    values = [rng.gauss(0.1, 0.05) for _ in range(50)]
-    mean = sum(values) / 50
-    assert mean < bootstrap_upper(values) < mean + 3 * 0.05 / 50**0.5
-    assert bootstrap_upper(values) == bootstrap_upper(values)
-    assert bootstrap_upper([0.3]) == pytest.approx(0.3)
 
 
 def tail(length: int, *sums: float) -> PerplexityPoint:

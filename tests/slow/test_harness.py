@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from ropectl.evaluate.harness import HarnessConfig, run_harness
-from ropectl.evaluate.loaded import load_patched
+from ropectl.evaluate.setup import load_patched
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,9 @@ import pytest
 
 from ropectl.tasks.kinds.common_words import CommonWords
 from ropectl.tasks.kinds.frequent_words import FrequentWords
-from ropectl.tasks.kinds.multi_key import MultiKey
+from ropectl.tasks.kinds.needles import MultiKey
 from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.tasks.trial import contained_share
 from ropectl.tasks.words import ADJECTIVES, NOUNS, WORDS, other_words
 from tests.tasks.builders import make_builder
 from tests.tasks.solvers import NOTE, counted
@@ -83,3 +84,22 @@ def test_words_never_run_out_and_never_contain_a_common_one() -> None:
     words = [next(supply) for _ in range(20_000)]
     assert len(set(words)) == 20_000
     assert not [word for word in words if any(part in word for part in taken)]
+
+
+@pytest.mark.parametrize(
+    ("text", "references", "expected"),
+    [
+        ("1234567", ["1234567"], 1.0),
+        ("", ["1234567"], 0.0),
+        ("The numbers are 11, 22 and 44.", ["11", "22", "33", "44"], 0.75),
+        ("44 33 22 11", ["11", "22", "33", "44"], 1.0),
+        ("LEMON and Cedar", ["lemon", "cedar"], 1.0),
+        ("abcde", ["ABCDE", "FGHIJ"], 0.5),
+        ("12345678", ["1234567"], 1.0),
+        ("123 4567", ["1234567"], 0.0),
+        ("lemon lemon lemon", ["lemon", "cedar", "pony"], 1 / 3),
+    ],
+)
+def test_share_of_references(text: str, references: list[str], expected: float) -> None:
+    """The rule of RULER on strings made by hand."""
+    assert contained_share(text, references) == expected

@@ -1,7 +1,7 @@
 """Perplexity of one method: settings in, record out.
 
-What runs models is imported where it is first needed: loading torch takes seconds, and a typing error is
-told without it.
+Whatever runs models is imported where it is first needed: loading torch takes seconds, and a typing error is
+reported without it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from ropectl.rope.methods.none import NoScaling
 def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Reporter | None = None) -> dict[str, Any]:
     """Returns perplexity over context lengths of one model under one method.
 
-    Where the method is not ``none``, the unscaled model scores the same targets at the lengths up to the trained one.
+    If the method is not ``none``, the unscaled model scores the same targets at the lengths up to the trained one.
 
     Args:
         config: What to measure; by default ``builtin:tiny`` as it is, on ``builtin:stdlib``.
-        reporter: Told about progress and notes.
+        reporter: Receives progress and notes.
 
     Returns:
         A :class:`~ropectl.records.PerplexityRecord` as plain JSON values.
@@ -107,7 +107,7 @@ def _record(
 
 
 def _keys_of(asked: PreparedPerplexity, key_setup: Setup, reporter: Reporter) -> dict[int, Any]:
-    """Returns what the other model considers key tokens; its weights are released again."""
+    """Returns the key tokens that the other model chooses; its weights are released afterwards."""
     from ropectl.evaluate.perplexity.runner import losses_of
 
     method = key_setup.method(None)

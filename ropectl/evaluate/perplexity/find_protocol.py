@@ -1,4 +1,4 @@
-"""Finds the perplexity protocols.
+"""The registry of perplexity protocols.
 
 Every module in ``ropectl/evaluate/perplexity/protocols`` is scanned, and every module that an installed package names
 under the entry-point group ``ropectl.protocols``.
@@ -16,7 +16,7 @@ from ropectl.names import unknown_choice
 
 ENTRY_POINT_GROUP = "ropectl.protocols"
 
-#: In lists this one comes first: it is the default.
+#: This one comes first in lists: it is the default.
 FIRST = "prefix"
 
 

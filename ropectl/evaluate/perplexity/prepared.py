@@ -24,15 +24,15 @@ DOCUMENT_WINDOWS = 2
 
 @dataclass(frozen=True)
 class PreparedPerplexity:
-    """A checked request: nothing in it needs torch.
+    """A checked request; nothing in it needs torch.
 
     Attributes:
-        config: What was asked for.
+        config: The settings.
         setup: The measured model.
-        protocol: What is scored in which windows.
-        request: What is measured.
-        key_setup: The model that chooses key tokens; None where the measured model does, or none are chosen.
-        notes: What a person should know beforehand.
+        protocol: The protocol.
+        request: The measurement.
+        key_setup: The model that chooses key tokens; None if the measured model does, or none are chosen.
+        notes: Notes to show beforehand.
     """
 
     config: PerplexityConfig
@@ -44,7 +44,7 @@ class PreparedPerplexity:
 
     @property
     def baseline(self) -> PerplexityRequest | None:
-        """The unscaled model on the same targets, at lengths up to the trained one; None where there is none."""
+        """The unscaled model on the same targets, at lengths up to the trained one; None if there is nothing to compare."""
         lengths = [length for length in self.request.lengths if length <= self.setup.trained_length]
         if not lengths or not self.protocol.has_baseline or self.request.method == NoScaling():
             return None
@@ -56,7 +56,7 @@ def prepare_perplexity(config: PerplexityConfig) -> PreparedPerplexity:
     """Returns the request, checked.
 
     Args:
-        config: What is asked for.
+        config: The settings.
 
     Raises:
         RopectlError: If the request cannot work.
@@ -88,12 +88,12 @@ def _check_what_only_others_take(config: PerplexityConfig, protocol: PerplexityP
         if getattr(config, name, None) is not None:
             fitting = ", ".join(one.name for one in known if name in one.takes)
             raise ConfigError(
-                f"--{name.replace('_', '-')} means nothing in protocol {protocol.name}.", f"It belongs to: {fitting}."
+                f"--{name.replace('_', '-')} has no meaning in protocol {protocol.name}.", f"It belongs to: {fitting}."
             )
 
 
 def _document_tokens(config: PerplexityConfig, protocol: PerplexityProtocol, lengths: Sequence[int]) -> int | None:
-    """Returns at how many tokens documents are cut; None for the longest length that they have."""
+    """Returns the number of tokens that documents are cut to; None for the longest length that they have."""
     if "document_tokens" not in protocol.takes:
         return None
     if config.document_tokens is None:
@@ -108,7 +108,7 @@ def _document_tokens(config: PerplexityConfig, protocol: PerplexityProtocol, len
 
 
 def _key_setup(config: PerplexityConfig, setup: Setup) -> Setup | None:
-    """Returns the model that chooses key tokens, its tokenizer checked; None where the measured model does."""
+    """Returns the model that chooses key tokens, its tokenizer checked; None if the measured model does."""
     if config.key_model is None:
         return None
     of_the_measured = {*CHECKPOINT.names(ModelConfig), *SCALING.names(ModelConfig)}
@@ -128,12 +128,12 @@ def _key_notes(key_setup: Setup | None, lengths: Sequence[int]) -> list[str]:
     if key_setup is None:
         return [
             "The measured model chooses its own key tokens, each of which then has a loss below 2 nats: their share says "
-            "how much it draws from afar, their perplexity little. For one that compares models: --key-model MODEL"
+            "how much it gains from a long context, their perplexity little. To compare models: --key-model MODEL"
         ]
     limit = key_setup.source.rope.capacity(key_setup.method(None))
     if limit is None or limit >= max(lengths):
         return []
     return [
-        f"{key_setup.source.name} chooses key tokens beyond the {limit} tokens that it is made for: what it finds there "
-        "says little. A model with a longer context chooses better."
+        f"{key_setup.source.name} chooses key tokens beyond the {limit} tokens that it is made for: its choice there says "
+        "little. A model with a longer context chooses better."
     ]

@@ -1,4 +1,4 @@
-"""The settings of published numbers, as data: a preset sets everything that changes a number's meaning together."""
+"""The settings of published numbers, as data: a preset sets everything that changes the meaning of a number."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Preset:
     """The settings of one publication.
 
     Attributes:
-        name: What ``--preset`` calls it.
-        reference: Where they are from.
-        protocol: What is scored in which windows.
-        stride: Tokens from one window to the next; None where there is one window a document.
-        bos: Which windows begin with BOS.
+        name: Its name for ``--preset``.
+        reference: Their source.
+        protocol: The protocol.
+        stride: Tokens from one window to the next; None if there is one window a document.
+        bos: The policy for the beginning-of-sequence token.
         shows_window_mean: Whether the published number is exp of the mean of window means, which is then shown
-            beside the token-weighted one.
+            next to the token-weighted one.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Preset:
     shows_window_mean: bool
 
     def settings(self) -> dict[str, Any]:
-        """Returns what it sets, by the names of the settings."""
+        """Returns the settings, by name."""
         return {"protocol": self.protocol, "bos": self.bos, **({"stride": self.stride} if self.stride else {})}
 
 

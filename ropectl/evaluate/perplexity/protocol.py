@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Runs a pass: yields each of its windows, in any order, with the losses of its scored tokens, (T,) float64 [nats].
 Losses = Callable[[Pass], Iterable[tuple[Window, "Tensor"]]]
 
-#: Tokens from one window to the next where none is asked for; half the shortest length if that is less.
+#: Tokens from one window to the next by default; half the shortest length if that is less.
 DEFAULT_STRIDE = 256
 
 
@@ -30,10 +30,10 @@ class PerplexityProtocol(ABC):
     """A way to turn documents into a number for each context length.
 
     Attributes:
-        name: What ``--protocol`` calls it.
+        name: Its name for ``--protocol``.
         summary: One line for people.
-        takes: Settings beside the lengths that mean something here.
-        by_position: Whether losses are told by position: every window begins where its document does.
+        takes: Settings other than lengths that have a meaning here.
+        by_position: Whether losses are also given by position: every window begins where its document does.
         has_baseline: Whether the unscaled model scores the same targets, so that both may be compared.
         same_targets: Whether every length scores the same tokens.
         judges_models: Whether its points say up to which length a method models text.
@@ -52,7 +52,7 @@ class PerplexityProtocol(ABC):
         """Yields the windows of all documents at one length, one after the other.
 
         Args:
-            request: What is measured.
+            request: The measurement.
             length: N [tokens].
         """
 
@@ -61,7 +61,7 @@ class PerplexityProtocol(ABC):
         return [Pass(length, (length,), partial(self.windows, request, length)) for length in request.possible]
 
     def completed(self, request: PerplexityRequest) -> PerplexityRequest:
-        """Returns the request with what this protocol chooses where nothing is asked for, documents not looked at.
+        """Returns the request completed with this protocol's defaults, without looking at documents.
 
         Raises:
             ConfigError: If it cannot be measured.
@@ -72,7 +72,7 @@ class PerplexityProtocol(ABC):
         """Returns one point per length, in the order asked for; every number is independent of that order.
 
         Args:
-            request: What is measured.
+            request: The measurement.
             losses: Runs a pass.
 
         Raises:
@@ -97,7 +97,7 @@ class MovingWindows(PerplexityProtocol):
     takes = frozenset({"stride", "document_tokens"})
 
     def completed(self, request: PerplexityRequest) -> PerplexityRequest:
-        """Returns the request with a stride: no token falls between two windows, and every scored one has some context.
+        """Returns the request with a stride, such that no token falls between two windows and every scored one has context.
 
         Raises:
             ConfigError: If the stride is not less than every length.

@@ -28,8 +28,8 @@ def measure_perplexity(
 
     Args:
         model: A causal language model of transformers.
-        protocol: What is scored in which windows.
-        request: What is measured; its method is applied for each pass, and undone after it.
+        protocol: The protocol.
+        request: The measurement; its method is applied for each pass, and undone after it.
         options: How passes are run.
 
     Raises:
@@ -44,7 +44,7 @@ def losses_of(model: Any, request: PerplexityRequest, options: PassOptions) -> L
 
     Args:
         model: A causal language model of transformers.
-        request: What is measured.
+        request: The measurement.
         options: How passes are run.
     """
 

@@ -1,4 +1,4 @@
-"""Sums of losses by document, and the record they become."""
+"""Sums of losses by document and by position, and the record made of them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,57 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import MeasurementError
-from ropectl.evaluate.perplexity.position_bins import PositionSums
 from ropectl.evaluate.perplexity.windows import Window
 from ropectl.evaluate.statistics import MAX_MEAN_NLL, perplexity_interval
-from ropectl.records import PerplexityPoint
+from ropectl.records import PerplexityPoint, PositionBin
+
+
+def bin_edges(window: int) -> list[int]:
+    """Returns where bins of positions begin, about evenly spaced in the logarithm: 1, 2, 3, 4, 6, 8, 12, 16, ... (two an octave), and the window as the last end.
+
+    Position 0 has no prediction and belongs to no bin.
+    """
+    edges: list[int] = []
+    octave = 1
+    while octave < window:
+        edges.extend(edge for edge in (octave, octave + octave // 2) if edge < window and edge not in edges)
+        octave *= 2
+    return [*edges, window]
+
+
+class PositionSums:
+    """Sums of losses by position in the window.
+
+    Args:
+        window: Longest window [tokens].
+    """
+
+    def __init__(self, window: int) -> None:
+        self._edges = bin_edges(window)
+        self._bins = torch.bucketize(torch.arange(1, window), torch.tensor(self._edges[1:]), right=True)
+        self._sums = torch.zeros(len(self._edges) - 1, dtype=torch.float64)
+        self._counts = torch.zeros(len(self._edges) - 1, dtype=torch.int64)
+
+    def add(self, first: int, nll: Tensor) -> None:
+        """Adds the losses of consecutive positions.
+
+        Args:
+            first: Position of the first, at least 1.
+            nll: (T,) float64 [nats].
+        """
+        bins = self._bins[first - 1 : first - 1 + len(nll)]
+        self._sums.index_add_(0, bins, nll)
+        self._counts.index_add_(0, bins, torch.ones_like(bins))
+
+    def bins(self) -> list[PositionBin]:
+        """Returns the bins that hold targets."""
+        rows = zip(self._edges, self._edges[1:], self._sums.tolist(), self._counts.tolist(), strict=False)
+        return [PositionBin(*row) for row in rows if row[3]]
 
 
 class Tally:
@@ -36,10 +79,10 @@ class Tally:
         self._positions = PositionSums(length) if by_position else None
 
     def add(self, window: Window, nll: Tensor) -> None:
-        """Adds a window's losses, of those at positions below the length.
+        """Adds the losses of a window at positions below the length.
 
         Args:
-            window: Where they are.
+            window: The window.
             nll: (T,) float64, of the last T tokens of the window [nats].
         """
         first = window.num_tokens(self._documents) - window.num_scored
@@ -62,7 +105,7 @@ class Tally:
         """Returns the record.
 
         Args:
-            beyond: Whether the length passes what the method was asked to reach.
+            beyond: Whether the length is longer than the method was asked to reach.
 
         Raises:
             MeasurementError: If the model computes no usable probabilities.
@@ -73,18 +116,23 @@ class Tally:
             num_windows=len(self._window_means),
             window_mean_perplexity=math.exp(min(math.fsum(self._window_means) / len(self._window_means), MAX_MEAN_NLL)),
             positions=self._positions.bins() if self._positions is not None else [],
-            **_bytes(point.nll_sum, self._num_bytes),
+            **self._bytes(point.nll_sum),
         )
+
+    def _bytes(self, nll_sum: float) -> dict[str, Any]:
+        if not self._num_bytes:
+            return {}
+        return {"num_bytes": self._num_bytes, "bits_per_byte": nll_sum / math.log(2) / self._num_bytes}
 
 
 def summarize(length: int, sums: list[float], counts: list[int], beyond: bool) -> PerplexityPoint:
-    """Returns the record of losses summed by document; without a perplexity where nothing was scored.
+    """Returns the record of losses summed by document; without a perplexity if nothing was scored.
 
     Args:
         length: N [tokens].
         sums: Summed losses by document [nats].
         counts: Scored tokens by document.
-        beyond: Whether the length passes what the method was asked to reach.
+        beyond: Whether the length is longer than the method was asked to reach.
 
     Raises:
         MeasurementError: If the model computes no usable probabilities.
@@ -114,9 +162,3 @@ def summarize(length: int, sums: list[float], counts: list[int], beyond: bool) -
 def missing_point(length: int, beyond: bool) -> PerplexityPoint:
     """Returns the record of a length that no document has."""
     return PerplexityPoint(context_length=length, beyond_capacity=beyond)
-
-
-def _bytes(nll_sum: float, num_bytes: int | None) -> dict[str, Any]:
-    if not num_bytes:
-        return {}
-    return {"num_bytes": num_bytes, "bits_per_byte": nll_sum / math.log(2) / num_bytes}

@@ -1,4 +1,4 @@
-"""Windows of documents, in passes: all that goes through the model to measure perplexity. Made without torch."""
+"""Windows of documents, in passes: all that goes through the model to measure perplexity, planned without torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PerplexityRequest:
 
     Attributes:
         method: The method in force.
-        geometry: What the model was trained with.
+        geometry: The geometry that the model was trained with.
         documents: The scored documents.
         lengths: Context lengths [tokens].
         stride: Tokens from one window to the next, for protocols whose windows move.
@@ -26,7 +26,7 @@ class PerplexityRequest:
         short_context: K of protocol ``key-tokens``; None chooses it [tokens].
         keys: Key tokens that another model chose, by length: (documents, candidates) bool tensors; None lets the
             measured model choose.
-        measured_trained_length: L of the measured model, where the one that is run is another; None for its own [tokens].
+        measured_trained_length: L of the measured model if another one is run; None for its own [tokens].
         capacity: Longer contexts are marked as beyond it [tokens]; None marks nothing.
     """
 
@@ -58,13 +58,13 @@ class PerplexityRequest:
 
 @dataclass(frozen=True)
 class PassOptions:
-    """The way passes are run; none of it changes a number beyond rounding.
+    """The way passes are run, which changes no number beyond rounding.
 
     Attributes:
         layers: The layer type that is scaled, where each has its own rotary table.
         prefill_chunk: Tokens per forward pass; None for whole windows.
         batch_size: Windows per forward pass.
-        progress: Told the tokens of each forward pass.
+        progress: Called with the tokens of each forward pass.
     """
 
     layers: str | None = None
@@ -75,12 +75,12 @@ class PassOptions:
 
 @dataclass(frozen=True)
 class Window:
-    """Consecutive tokens of a document, behind BOS where every window begins with it.
+    """Consecutive tokens of a document, after BOS if every window begins with it.
 
     Attributes:
         document: Index of the document.
         start: First token of the document in the window.
-        stop: The one behind the last.
+        stop: The token after the last.
         num_scored: Tokens scored, at the end of the window.
     """
 
@@ -94,7 +94,7 @@ class Window:
         return self.stop - self.start + self._bos_is_put_first(documents)
 
     def input_ids(self, documents: DocumentSet) -> list[int]:
-        """Returns the tokens that go through the model; BOS stands once, at the beginning."""
+        """Returns the tokens that go through the model, with BOS once at the beginning."""
         ids = documents.documents[self.document].input_ids[self.start : self.stop]
         if self._bos_is_put_first(documents):
             assert documents.bos_token_id is not None
@@ -107,10 +107,10 @@ class Window:
 
 @dataclass(frozen=True)
 class Pass:
-    """Windows that are measured under the same frequencies, and the lengths they answer.
+    """Windows that are measured under the same frequencies, and the lengths that they give numbers for.
 
     Attributes:
-        seq_len: What a length-dependent method is frozen at [tokens].
+        seq_len: The length that a length-dependent method is frozen at [tokens].
         lengths: Context lengths read off the pass: a target counts for each that is longer than its position.
         windows: Yields the windows, one after the other; they are never all held.
     """

@@ -1,1 +1,1 @@
-"""Measures whether a model uses what stands far back: prompts, one walk over what they share, and scores."""
+"""Measures whether a model uses what is far back: prompts, one walk over what they share, and scores."""

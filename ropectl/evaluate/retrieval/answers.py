@@ -1,4 +1,4 @@
-"""Collects what a model answers in each trial, while it answers them.
+"""The answers of a model to trials, collected while it gives them.
 
 Legend: K predictions, V vocabulary.
 """
@@ -26,7 +26,7 @@ class TrialScore:
 
     Attributes:
         correct: Whether the most likely token is the answer's at each of its positions, given the true ones before
-            it. False where no answer is known: ``generated`` is then read.
+            it. False if no answer is known: ``generated`` is then read.
         answer_logprob: Log-probability of the known answer [nats]; None where there is none.
         generated: The greedy continuation of the prompt, without a token that ends the text.
     """
@@ -95,16 +95,17 @@ class Answers:
         return len(text) < self.room(index) and (known or self.stop is None or not self.stop(trial, text))
 
     def text(self, index: int) -> list[int]:
-        """Returns what a trial's text is so far."""
+        """Returns the text of a trial up to now."""
         return self._texts[index]
 
     def scores(self) -> list[TrialScore]:
-        """Returns how each trial went."""
-        return [self._score_of(index, bool(trial.answer_ids)) for index, trial in enumerate(self.trials)]
-
-    def _score_of(self, index: int, known: bool) -> TrialScore:
-        logprob = self._logprobs[index] if known else None
-        return TrialScore(known and index not in self._wrong, logprob, tuple(self._texts.get(index, ())))
+        """Returns the outcome of each trial."""
+        scores = []
+        for index, trial in enumerate(self.trials):
+            known = bool(trial.answer_ids)
+            logprob = self._logprobs[index] if known else None
+            scores.append(TrialScore(known and index not in self._wrong, logprob, tuple(self._texts.get(index, ()))))
+        return scores
 
 
 def _refuse_unless(finite: bool) -> None:

@@ -1,4 +1,4 @@
-"""Gives prompts to a model under a method."""
+"""The answers of a model under a method to prompts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ropectl.rope.method import ScalingMethod
 
 @dataclass(frozen=True)
 class AnsweredPrompt:
-    """A prompt, and how the model answered it."""
+    """A prompt, and the model's answer to it."""
 
     prompt: Prompt
     result: TrialScore
@@ -36,7 +36,7 @@ def answer_prompts(
     stop: Stop | None = None,
     progress: Progress = no_progress,
 ) -> list[AnsweredPrompt]:
-    """Returns how each prompt was answered, group by group of those that are computed together.
+    """Returns the answer to each prompt, group by group of those that are computed together.
 
     A known answer is scored by teacher forcing: the most likely token at every answer position, given the true answer
     before it, is the answer's. By induction that is exactly "greedy decoding produces the answer", without decoding.
@@ -44,14 +44,14 @@ def answer_prompts(
     Args:
         model: A causal language model of transformers.
         method: Applied for each group, frozen at its length if it depends on it, and undone after it.
-        geometry: What the model was trained with.
-        prompts: What to measure.
+        geometry: The geometry that the model was trained with.
+        prompts: The prompts.
         layers: The layer type that is scaled, where each has its own rotary table.
-        prefill_chunk: Most tokens of a prompt per forward pass; None for what the walk chooses.
+        prefill_chunk: Most tokens of a prompt per forward pass; None lets the walk choose.
         max_batch_tokens: Most tokens that the rows of a cache hold together.
         generate: Decode known answers greedily too.
         stop: Ends generated texts whose answer is not known early.
-        progress: Told the tokens of each forward pass.
+        progress: Called with the tokens of each forward pass.
 
     Raises:
         MeasurementError: If the model computes no usable probabilities.

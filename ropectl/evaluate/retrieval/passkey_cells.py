@@ -1,4 +1,4 @@
-"""Sums up passkey retrieval by length and depth, from answered prompts or stored cells; reports use it without torch."""
+"""Passkey retrieval by length and depth, summed up from answered prompts or stored cells; needs no torch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ropectl.evaluate.retrieval.prompts import GridPoint
-from ropectl.evaluate.retrieval.scores import summarize
-from ropectl.evaluate.statistics import wilson_interval
+from ropectl.evaluate.statistics import summarize_scores, wilson_interval
 from ropectl.records import PasskeyCell, PasskeyLength
 from ropectl.tasks.prompt_builder import PromptBuilder
 
@@ -23,10 +22,10 @@ def passkey_cells(
     """Returns one record for each length and depth.
 
     Args:
-        answered: The prompts, and how they were answered.
-        builder: What built them.
+        answered: The prompts and their answers.
+        builder: The builder that made them.
         capacity: A longer prompt is marked as beyond it [tokens]; None marks nothing.
-        generate: Known answers were decoded greedily too: count where the text says otherwise.
+        generate: Known answers were decoded greedily too: count the texts that differ.
     """
     groups: dict[GridPoint, list[AnsweredPrompt]] = defaultdict(list)
     for each in answered:
@@ -44,7 +43,7 @@ def _cell(
     read = [_begins_with_key(each, builder) for each in answered]
     is_known = not first.trial.references  # else answers are generated and read
     right = scored if is_known else read
-    summary = summarize([float(one) for one in right], [result.answer_logprob for result in results])
+    summary = summarize_scores([float(one) for one in right], [result.answer_logprob for result in results])
     return PasskeyCell(
         length=length,
         depth=depth,

@@ -1,6 +1,6 @@
-"""Evaluates passkey retrieval of one model under one method: configuration in, JSON document out.
+"""Passkey retrieval of one model under one method: settings in, record out.
 
-What runs models is imported where it is first needed, as in :mod:`ropectl.evaluate.perplexity.evaluation`.
+Whatever runs models is imported where it is first needed, as in :mod:`ropectl.evaluate.perplexity.evaluation`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from ropectl.tasks.chat import chat_turn, check_bos
 from ropectl.tasks.kinds.passkey import Passkey
 from ropectl.tasks.prompt_builder import PromptBuilder
 
-#: Accuracies of ``k_max``: Position Interpolation's, and one that is worth relying on.
+#: Accuracies of ``k_max``: Position Interpolation's, and a more reliable one.
 K_MAX = (0.2, 0.8)
 
-#: Tokens that an example shows around the needle, and behind the task.
+#: Tokens that an example shows around the needle, and after the instruction.
 _EXAMPLE_MARGIN = 16
 
 
@@ -65,8 +65,7 @@ class _Plan:
         prompts = build_prompts(task, builder, sorted(points), config.trials)
         if prompts[0].trial.references:
             notes.append(
-                "This tokenizer gives the answer no tokens of its own behind the question: "
-                "answers are generated and read."
+                "This tokenizer gives the answer no tokens of its own after the question: answers are generated and read."
             )
         return cls(config, setup, method, task, builder, prompts, notes)
 
@@ -76,7 +75,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
 
     Args:
         config: What to measure; by default ``builtin:tiny`` as it is.
-        reporter: Told about progress and notes.
+        reporter: Receives progress and notes.
 
     Returns:
         A :class:`~ropectl.records.PasskeyRecord` as plain JSON values.
@@ -135,7 +134,7 @@ def _record(plan: _Plan, results: Sequence[PasskeyLength], num_tokens: int) -> P
 
 
 def verdict(results: Sequence[PasskeyLength], uses: int | None) -> str:
-    """Returns what the lengths come to, in a sentence.
+    """Returns the verdict on use, in a sentence.
 
     Args:
         results: Retrieval by length, ascending.
@@ -172,10 +171,10 @@ def failed_gate(record: dict[str, Any], min_accuracy: float | None) -> list[str]
 
 def _check(config: PasskeyConfig) -> None:
     if config.needle_positions and config.grid != "position":
-        raise ConfigError("--position names needles of another grid.", "Type: --grid position --position N")
+        raise ConfigError("--position is for another grid.", "Type: --grid position --position N")
     if config.grid == "position" and "depths" in config.model_fields_set:
         raise ConfigError(
-            "--depths is not possible with --grid position: its needles stand at fixed tokens.",
+            "--depths is not possible with --grid position: its needles are at fixed tokens.",
             "Name them instead, for example: --position 1k,2k",
         )
     if config.chat:
@@ -185,7 +184,7 @@ def _check(config: PasskeyConfig) -> None:
 def _points(
     config: PasskeyConfig, task: Passkey, builder: PromptBuilder, lengths: Sequence[int], notes: list[str]
 ) -> list[GridPoint]:
-    """Returns the grid that was asked for; adds to the notes what a person should know about it."""
+    """Returns the grid that was asked for; adds to the notes."""
     if config.grid == "depth":
         return depth_grid(task, builder, lengths, config.depth_values())
     positions = sorted(set(config.needle_positions)) or default_positions(lengths)
@@ -195,7 +194,7 @@ def _points(
 
 
 def shortened(task: Passkey, builder: PromptBuilder, prompt: Prompt) -> str:
-    """Returns the text of a prompt, without its answer, shortened to what is asked and where it is hidden."""
+    """Returns the text of a prompt without its answer, shortened to the question and the place where it is hidden."""
     shape, margin, start = task.shape(builder), _EXAMPLE_MARGIN, prompt.position or 0
     ids = prompt.trial.input_ids[: prompt.trial.answer_start]
     shown = [
@@ -215,6 +214,6 @@ def shortened(task: Passkey, builder: PromptBuilder, prompt: Prompt) -> str:
 
 
 def _first_special(plan: _Plan) -> int | None:
-    """Returns the beginning-of-sequence token that prompts begin with; None where they begin with another."""
+    """Returns the beginning-of-sequence token that prompts begin with; None if they begin with another token."""
     bos: int | None = plan.setup.tokenizer.bos_token_id
     return bos if plan.prompts[0].trial.input_ids[0] == bos else None

@@ -40,10 +40,10 @@ class Node:
         depth: Tokens before it.
         tokens: Its tokens.
         targets: Answer tokens that are predicted inside it, by position.
-        ends: Trials that are generated from behind its last token.
+        ends: Trials that are generated after its last token.
         children: What follows; they begin with different tokens.
         height: Tokens of the longest path from its first token to a leaf.
-        width: Leaves at the end of its longest paths: so many rows stand side by side there.
+        width: Leaves at the end of its longest paths: so many rows are side by side there.
     """
 
     depth: int
@@ -65,7 +65,7 @@ class Node:
 def count_nodes(trials: Sequence[Trial]) -> int:
     """Returns the number of different prefixes of what the model is given: the tokens that a walk computes.
 
-    The last token of a known answer is no input and not counted; neither is what is generated.
+    The last token of a known answer is not an input and not counted; neither is what is generated.
     """
     total = 0
     previous: list[int] = []

@@ -1,4 +1,4 @@
-"""Chooses and builds the prompts that a task is measured with; each is built once and handed on."""
+"""The prompts that a task is measured with; each is built once and handed on."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def depth_grid(
 ) -> list[GridPoint]:
     """Returns every length with every depth.
 
-    Of depths that a short prompt moves to one place the first is measured: the same trials counted twice would only
-    pretend to more evidence.
+    If a short prompt moves several depths to one position, the first is measured: counting the same trials twice would
+    only look like more evidence.
     """
     if not task.has_depths:
         return [GridPoint(length, None) for length in lengths]
@@ -55,10 +55,10 @@ def depth_grid(
 def position_grid(
     task: RetrievalTask, builder: PromptBuilder, lengths: Sequence[int], positions: Sequence[int]
 ) -> list[GridPoint]:
-    """Returns needles at fixed positions, every length that reaches beyond it measured for each.
+    """Returns needles at fixed positions, each with every length that reaches beyond it.
 
-    The form of Position Interpolation (arXiv 2306.15595). A position before the end of the task's own text means
-    directly behind it.
+    The form of Position Interpolation (arXiv 2306.15595). A position before the end of the instruction means directly
+    after it.
 
     Raises:
         ConfigError: If a length is too short for all of the positions, or a position lies beyond all lengths.
@@ -87,7 +87,7 @@ def position_grid(
 
 
 def default_positions(lengths: Sequence[int]) -> list[int]:
-    """Returns needle positions for some lengths: behind the task, in the middle of the shortest, and each but the longest."""
+    """Returns default needle positions: after the instruction, half the shortest length, and each length but the longest."""
     ordered = sorted(lengths)
     return sorted({0, ordered[0] // 2, *ordered[:-1]})
 
@@ -95,18 +95,18 @@ def default_positions(lengths: Sequence[int]) -> list[int]:
 def early_position_note(
     task: RetrievalTask, builder: PromptBuilder, lengths: Sequence[int], positions: Sequence[int]
 ) -> list[str]:
-    """Returns why a needle that was asked for at the very beginning is shown at a later token; empty if none was."""
+    """Returns a note on needles that were asked for inside the instruction, and so are at a later token."""
     earliest = task.position(builder, min(lengths), 0.0)
     early = [str(position) for position in positions if position < earliest]
     if not early:
         return []
-    return [f"Needles stand behind the task's own text, from token {earliest} on: {', '.join(early)} means {earliest}."]
+    return [f"Needles come after the instruction, from token {earliest} on: {', '.join(early)} means {earliest}."]
 
 
 def build_prompts(
     task: RetrievalTask, builder: PromptBuilder, points: Iterable[GridPoint], trials: int
 ) -> list[Prompt]:
-    """Returns the prompts of some points, all trials of one after the other.
+    """Returns the prompts of some points, all trials of a point in a row.
 
     Raises:
         ConfigError: If a length is too short for a prompt.
@@ -131,7 +131,7 @@ def computed_together(method: ScalingMethod, prompts: Sequence[Prompt]) -> list[
 
 
 def count_tokens(method: ScalingMethod, prompts: Sequence[Prompt]) -> int:
-    """Returns how many tokens are computed; beginnings that prompts share count once."""
+    """Returns the number of tokens computed; beginnings that prompts share count once."""
     return sum(count_nodes([prompt.trial for prompt in group]) for group in computed_together(method, prompts))
 
 

@@ -1,6 +1,6 @@
-"""Evaluates retrieval tasks of one model under one method: configuration in, JSON document out.
+"""Scores of retrieval tasks, of one model under one method: settings in, record out.
 
-What runs models is imported where it is first needed, as in :mod:`ropectl.evaluate.perplexity.evaluation`.
+Whatever runs models is imported where it is first needed, as in :mod:`ropectl.evaluate.perplexity.evaluation`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Request:
         return cls(config, setup, tasks, method, lengths, builder, stream, notes)
 
     def prompts(self) -> list[list[Prompt]]:
-        """Builds the prompts of each task, so that what is wrong with one is found before weights load."""
+        """Returns the prompts of each task; errors in them show before weights load."""
         depths, trials = self.config.depth_values(), self.config.trials
         return [
             build_prompts(
@@ -84,7 +84,7 @@ class _Request:
         ]
 
     def chat_record(self) -> dict[str, Any]:
-        """Returns what stands around the text, and what it was made from."""
+        """Returns the format of prompts, and a hash of the chat template if there is one."""
         if self.builder.chat is None:
             return {"prompt_format": "raw"}
         template = str(self.setup.tokenizer.chat_template)
@@ -96,7 +96,7 @@ def evaluate_tasks(config: TasksConfig | None = None, reporter: Reporter | None 
 
     Args:
         config: What to measure; by default every task on ``builtin:tiny`` as it is.
-        reporter: Told about progress and notes.
+        reporter: Receives progress and notes.
 
     Returns:
         A :class:`~ropectl.records.TasksRecord` as plain JSON values.
@@ -163,7 +163,7 @@ def example_prompt(config: TasksConfig, spec: str) -> dict[str, Any]:
     """Returns the first prompt of a task at the shortest wanted length, as text; no weights are loaded.
 
     Args:
-        config: The settings; its own tasks do not matter.
+        config: The settings; its tasks do not matter.
         spec: The task.
 
     Raises:
@@ -189,7 +189,7 @@ def example_prompt(config: TasksConfig, spec: str) -> dict[str, Any]:
 
 
 def _plan(request: _Request, prompts: Sequence[Sequence[Prompt]]) -> list[PlannedTask]:
-    """Returns what each task takes; adds to the notes where the text is too short for its prompts."""
+    """Returns the prompts and tokens of each task; adds to the notes if the text is too short for its prompts."""
     plan = [
         PlannedTask(
             task=str(task),

@@ -1,4 +1,4 @@
-"""Sums up retrieval tasks by length: each trial's answer becomes a score in [0, 1]."""
+"""Scores of retrieval tasks by length: the answer of each trial has a score in [0, 1]."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ropectl.evaluate.retrieval.prompts import Prompt, fingerprint
-from ropectl.evaluate.retrieval.scores import ScoreSummary, summarize
+from ropectl.evaluate.statistics import ScoreSummary, summarize_scores
 from ropectl.evaluate.verdicts import uses_length
 from ropectl.records import GivenAnswer, TaskAverage, TaskCell, TaskLength, TaskResult
-from ropectl.tasks.scoring import contained_share
 from ropectl.tasks.task import CONTAINED, EXACT, RetrievalTask
-from ropectl.tasks.trial import Trial
+from ropectl.tasks.trial import Trial, contained_share
 
 if TYPE_CHECKING:
     from ropectl.evaluate.retrieval.measure import AnsweredPrompt
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoredPrompt:
-    """A prompt, and what its answer is worth.
+    """A prompt, and the score of its answer.
 
     Attributes:
         prompt: The prompt.
         score: In [0, 1].
-        logprob: Log-probability of the known answer [nats]; None where it is generated.
-        text: The generated answer; None where it is known.
+        logprob: Log-probability of the known answer [nats]; None if it is generated.
+        text: The generated answer; None if it is known.
     """
 
     prompt: Prompt
@@ -59,7 +58,7 @@ def task_result(
     entries = [_at_length([one for one in scored if one.prompt.point.length == length], capacity) for length in lengths]
     uses = uses_length([(entry.length, entry.score, entry.trials) for entry in entries], used_score, trained_length)
     trials = [one.prompt.trial for one in scored]
-    metric = CONTAINED if trials[0].references else EXACT  # a tokenizer may know no tokens of an exact answer
+    metric = CONTAINED if trials[0].references else EXACT  # a tokenizer may have no tokens for an exact answer
     prompts = fingerprint([t.input_ids, t.answer_start, t.references, t.max_new_tokens] for t in trials)
     return TaskResult(str(task), metric, task.chance, uses, prompts, entries)
 
@@ -134,4 +133,4 @@ def _cells(scored: Sequence[ScoredPrompt]) -> list[TaskCell]:
 
 def _summarize(scored: Sequence[ScoredPrompt]) -> ScoreSummary:
     is_share = bool(scored[0].prompt.trial.references)
-    return summarize([one.score for one in scored], [one.logprob for one in scored], is_share)
+    return summarize_scores([one.score for one in scored], [one.logprob for one in scored], is_share)

@@ -1,7 +1,7 @@
 """Answers trials in one walk over the tree of their shared prefixes, with a cache that is cropped and branched.
 
 Every distinct prefix is computed once. Branches that end equally far away go side by side as rows of one batch:
-they always stand at the same depth, so nothing is padded and no mask is made. All others are walked one after
+they are always at the same depth, so nothing is padded and no mask is made. All others are walked one after
 the other, the longest last, and the cache is put back in between.
 
 The caller has given the model its frequencies. They are the same for the whole walk: keys in the cache and new
@@ -19,16 +19,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ropectl.evaluate.forward import Forward
+from ropectl.evaluate.forward import Forward, logits_at_once
 from ropectl.evaluate.retrieval.answers import Answers, Stop, TrialScore
-from ropectl.evaluate.retrieval.prefix_tree import Node, build_tree
-from ropectl.evaluate.retrieval.whole_prompts import run_one_by_one
+from ropectl.evaluate.retrieval.prefix_tree import Node, Target, build_tree
 from ropectl.hf.model.cache import branch, can_crop, crop
 from ropectl.hf.model.roomy_cache import make_room
 from ropectl.reporter import Progress, no_progress
 from ropectl.tasks.trial import Trial
-
-__all__ = ["MAX_BATCH_TOKENS", "Stop", "TrialScore", "walk"]
 
 #: Most tokens that the rows of a cache hold together; a prompt longer than this has one of its own.
 MAX_BATCH_TOKENS = 8192
@@ -51,20 +48,20 @@ def walk(
     stop: Stop | None = None,
     progress: Progress = no_progress,
 ) -> list[TrialScore]:
-    """Returns how each trial went, in the order of ``trials``; the numbers are those of each prompt alone.
+    """Returns the outcome of each trial, in the order of ``trials``; the numbers are those of each prompt on its own.
 
     The tokens computed are :func:`ropectl.evaluate.retrieval.prefix_tree.count_nodes` of the trials, and what is generated.
-    Models that cannot be run piece by piece are found out and given each prompt whole.
+    Models that cannot be run piece by piece are given each prompt whole.
 
     Args:
         model: A causal language model of transformers, patched as it is to be measured.
         trials: Prompts with known answers, or with room to generate one.
-        prefill_chunk: Most tokens of a row per forward pass; by default all where no cache stands before them,
+        prefill_chunk: Most tokens of a row per forward pass; by default all where no cache comes before them,
             else 512.
         max_batch_tokens: Most tokens that the rows of the cache hold together; one row may hold more.
         generate: Decode trials with a known answer too, as many tokens as it has.
-        stop: Ends generated texts whose answer is not known early, beside the model's own end tokens.
-        progress: Told the tokens of each forward pass.
+        stop: Ends generated texts whose answer is not known early, in addition to the model's own end tokens.
+        progress: Called with the tokens of each forward pass.
 
     Raises:
         MeasurementError: If the model's logits are not finite.
@@ -74,7 +71,7 @@ def walk(
     if forward.shares:
         _TreeWalk(forward, answers, max_batch_tokens, progress).walk()
     else:
-        run_one_by_one(forward, answers, progress)
+        _run_one_by_one(forward, answers, progress)
     return answers.scores()
 
 
@@ -108,12 +105,12 @@ class _TreeWalk:
             self._descend(group, None, 0)
 
     def _descend(self, rows: Sequence[_Row], cache: Any, depth: int) -> None:
-        """Walks everything below some rows that stand at one depth, row i of the cache holding what is before row i."""
+        """Walks everything below some rows at one depth; row i of the cache holds what is before row i."""
         while rows:
             step = min(min(row.rest for row in rows), self._longest_piece(depth))
             states, cache = self._run(rows, step, cache, depth)
             depth += step
-            self._generate_behind([row for row in rows if row.rest == step], rows, states, cache, depth)
+            self._generate_after([row for row in rows if row.rest == step], rows, states, cache, depth)
             *sides, last = self._groups(list(_following(rows, step)), depth) or [[]]
             for side in sides:
                 with _continued(cache, [row.source for row in side], len(rows), depth, side[0].height) as own:
@@ -123,7 +120,7 @@ class _TreeWalk:
             rows = last
 
     def _longest_piece(self, depth: int) -> int:
-        """Returns how many tokens a row may take at once behind ``depth`` others."""
+        """Returns how many tokens a row may take at once after ``depth`` others."""
         chunk = self.forward.prefill_chunk
         if depth == 0:
             return chunk or max(len(trial.input_ids) for trial in self.answers.trials)
@@ -163,13 +160,13 @@ class _TreeWalk:
         if wanted:
             places = [target.position - first for _, target in wanted]
             chosen = states[[index for index, _ in wanted], places]
-            size = self.forward.logits_at_once
+            size = logits_at_once(self.forward.model)
             for start in range(0, len(wanted), size):
                 logits = self.forward.logits(chosen[start : start + size])
                 self.answers.score([target for _, target in wanted[start : start + size]], logits)
         return states[:, -1], cache
 
-    def _generate_behind(
+    def _generate_after(
         self, done: Sequence[_Row], rows: Sequence[_Row], states: Tensor, cache: Any, depth: int
     ) -> None:
         """Decodes the trials whose prompts end here; ``states`` (B, H) are those of the last tokens of all rows."""
@@ -215,3 +212,25 @@ def _continued(cache: Any, sources: Sequence[int], num_rows: int, depth: int, mo
         crop(cache, depth)
     else:
         yield branch(cache, sources)
+
+
+def _run_one_by_one(forward: Forward, answers: Answers, progress: Progress) -> None:
+    """Gives each prompt to the model whole: exact for any model, and nothing is shared.
+
+    A text that is generated is given again for each of its tokens.
+    """
+
+    def last_logits(ids: Sequence[int], num_last: int) -> Tensor:
+        states, _ = forward.run(torch.tensor([ids]), None, num_last, keep=False)
+        progress(len(ids))
+        return forward.logits(states[0])
+
+    for index, trial in enumerate(answers.trials):
+        answer, first = trial.answer_ids, trial.answer_start - 1
+        if answer:
+            targets = [Target(first + place, index, token) for place, token in enumerate(answer)]
+            answers.score(targets, last_logits(trial.input_ids[:-1], len(answer)))
+        goes_on = answers.generate or not answer
+        while goes_on:
+            logits = last_logits([*trial.input_ids[: trial.answer_start], *answers.text(index)], 1)
+            goes_on = answers.write(index, int(answers.likeliest(logits)[0]))

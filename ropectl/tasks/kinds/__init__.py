@@ -1,1 +1,1 @@
-"""One retrieval task per file; every file here is found by scanning."""
+"""The retrieval tasks, a file for each or for a few of one kind, found by scanning."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -14,21 +13,19 @@ from ropectl.tasks.prompt_parts import BodyLayout, TrialText
 from ropectl.tasks.task import CONTAINED, RULER, RetrievalTask
 from ropectl.tasks.words import WORDS, other_words
 
-#: However short the list, a common word stands in it so often, and other words once.
+#: Occurrences of a common word in even the shortest list, where other words occur once.
 LEAST_TIMES = 3
 
 
 class CommonWords(RetrievalTask):
-    """The whole context is a shuffled list of words, of which a few stand there often and the others seldom."""
+    """The whole context is a shuffled list of words, of which a few occur often and the others seldom."""
 
-    name: ClassVar[str] = "common-words"
-    title: ClassVar[str] = "Most common words"
-    reference: ClassVar = RULER
-    measures: ClassVar[str] = "whether counts are gathered over the whole context"
-    instruction: ClassVar[str] = (
-        "Below is a long list of words. A few of them occur much more often than the others.\n\n"
-    )
-    metric: ClassVar[str] = CONTAINED
+    name = "common-words"
+    title = "Most common words"
+    reference = RULER
+    measures = "whether counts are gathered over the whole context"
+    instruction = "Below is a long list of words. A few of them occur much more often than the others.\n\n"
+    metric = CONTAINED
 
     common: int = Field(10, ge=1, le=20, description="common words, all asked for")
     times: int = Field(30, ge=LEAST_TIMES, le=1000, description="times a common word occurs; fewer in a short prompt")

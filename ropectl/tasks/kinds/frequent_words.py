@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -25,12 +24,12 @@ NUM_RANKS = 10_000
 class FrequentWords(RetrievalTask):
     """The whole context is invented words whose frequency falls with a power of their rank; the top three are asked for."""
 
-    name: ClassVar[str] = "frequent-words"
-    title: ClassVar[str] = "Most frequent words"
-    reference: ClassVar = RULER
-    measures: ClassVar[str] = "whether frequencies of unknown words are compared over the whole context"
-    instruction: ClassVar[str] = "Below is a text of invented words. Some occur more often than others.\n\n"
-    metric: ClassVar[str] = CONTAINED
+    name = "frequent-words"
+    title = "Most frequent words"
+    reference = RULER
+    measures = "whether frequencies of unknown words are compared over the whole context"
+    instruction = "Below is a text of invented words. Some occur more often than others.\n\n"
+    metric = CONTAINED
 
     alpha: float = Field(2.0, ge=1.1, le=3.5, description="the word of rank k occurs in proportion to k^-alpha")
 
@@ -53,7 +52,7 @@ class FrequentWords(RetrievalTask):
         words = list(facts)
         seen = {tuple(fact) for fact in facts}
         while len(words) <= len(counts):  # one more than there are ranks: the one that is cut
-            word = builder.fragment(f" {builder.draw_typical(layout.rng, draw_invented)}")
+            word = builder.fragment(f" {builder.draw_different(layout.rng, draw_invented, 1)[0]}")
             if tuple(word) not in seen:
                 seen.add(tuple(word))
                 words.append(word)

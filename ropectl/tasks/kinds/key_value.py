@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -19,19 +19,19 @@ from ropectl.tasks.words import draw_number
 class KeyValue(RetrievalTask):
     """The whole context is a list of keys and values that mean nothing, and one value is asked for."""
 
-    name: ClassVar[str] = "key-value"
-    title: ClassVar[str] = "Key-value lookup"
-    reference: ClassVar = Reference("Lost in the Middle", "2307.03172")
-    measures: ClassVar[str] = "whether an exact string is found among many that look alike"
-    instruction: ClassVar[str] = "Below is a list of keys, each with its value. You will be asked for one value.\n"
-    metric: ClassVar[str] = EXACT
-    has_depths: ClassVar[bool] = True
+    name = "key-value"
+    title = "Key-value lookup"
+    reference = Reference("Lost in the Middle", "2307.03172")
+    measures = "whether an exact string is found among many that look alike"
+    instruction = "Below is a list of keys, each with its value. You will be asked for one value.\n"
+    metric = EXACT
+    has_depths = True
 
     form: Literal["uuid", "number"] = Field("uuid", description="keys and values: uuid or number (of 8 digits)")
 
     @property
     def chance(self) -> float:
-        """One of all values; how many stand in the list depends on its length."""
+        """The chance of one value among all; how many are in the list depends on its length."""
         return 2.0**-122 if self.form == "uuid" else 1 / 9e7
 
     def draw(self, builder: PromptBuilder, rng: random.Random) -> TrialText:
@@ -53,7 +53,7 @@ class KeyValue(RetrievalTask):
         while len(result) < layout.room:
             result += line
             line = next(lines)
-        # The last line may be cut, as text is; never the asked one, which fits in its place.
+        # The last line may be cut, but never the asked one, which fits in its place.
         return result[: layout.room]
 
     def _lines(self, builder: PromptBuilder, trial: int) -> Iterator[list[int]]:
@@ -66,11 +66,7 @@ def _line(key: str, value: str) -> str:
     return f'\n"{key}": "{value}",'
 
 
-def _draw_uuid(rng: random.Random) -> str:
-    return str(uuid.UUID(int=rng.getrandbits(128), version=4))
-
-
 _FORMS: dict[str, Callable[[random.Random], str]] = {
-    "uuid": _draw_uuid,
+    "uuid": lambda rng: str(uuid.UUID(int=rng.getrandbits(128), version=4)),
     "number": lambda rng: draw_number(rng, 8),
 }

@@ -1,8 +1,8 @@
 """Hides a passkey in filler text: the task of Landmark Attention (arXiv 2305.16300).
 
 Position Interpolation (2306.15595), YaRN (2309.00071), LongLoRA (2309.12307) and LongRoPE (2402.13753) use it
-unchanged: a number is hidden in filler text and asked for at the end. Everything up to the needle and the needle
-itself depend on ``(seed, needle position, trial)`` alone, so that prompts with the needle at the same position share
+unchanged: a number is hidden in filler text and asked for at the end. The needle and everything before it depend
+only on ``(seed, needle position, trial)``, so that prompts with the needle at the same position share
 every token up to the end of the shorter one's filler. Distractors are the exception: they are scattered over the whole
 length.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -41,22 +40,22 @@ GENERATED_ROOM = 8
 class Passkey(RetrievalTask):
     """A number is hidden in filler sentences and asked for at the end; the prompts are those of eval-passkey."""
 
-    name: ClassVar[str] = "passkey"
-    title: ClassVar[str] = "Passkey"
-    reference: ClassVar = Reference("Landmark Attention", "2305.16300")
-    measures: ClassVar[str] = "whether a distance is used at all: the easiest retrieval there is"
-    instruction: ClassVar[str] = (
+    name = "passkey"
+    title = "Passkey"
+    reference = Reference("Landmark Attention", "2305.16300")
+    measures = "whether a distance is used at all: the easiest retrieval there is"
+    instruction = (
         "There is an important info hidden inside a lot of irrelevant text. Find it and memorize them. "
         "I will quiz you about the important information there.\n"
     )
-    metric: ClassVar[str] = EXACT
-    has_depths: ClassVar[bool] = True
+    metric = EXACT
+    has_depths = True
 
     distractors: int = Field(0, ge=0, le=MAX_DISTRACTORS, description="other labelled keys in the prompt")
 
     @property
     def chance(self) -> float:
-        """One of all keys, or one of those that stand in the prompt."""
+        """The chance of one key among those in the prompt, or among all if there is only one."""
         return 1 / (self.distractors + 1) if self.distractors else 1 / (KEY_RANGE[1] - KEY_RANGE[0] + 1)
 
     def draw(self, builder: PromptBuilder, rng: random.Random) -> TrialText:
@@ -100,19 +99,19 @@ class Passkey(RetrievalTask):
         return QUESTION.format(label=label), ANSWER_PREFIX.format(label=label)
 
     def _fits(self, builder: PromptBuilder, label: str, others: Sequence[str], key: str) -> bool:
-        """Returns whether a key is a new one that takes as many tokens as the nominal one, in its sentence and as an answer."""
+        """Returns whether a key is new and takes as many tokens as the nominal one, in its sentence and as an answer."""
         nominal = builder.once(("nominal key", self, label), lambda: self._sizes_of(builder, label, NOMINAL_KEY))
         needle_size, answer_size = self._sizes_of(builder, label, key)
         return key not in others and needle_size == nominal[0] and nominal[1] in (None, answer_size)
 
     def _sizes_of(self, builder: PromptBuilder, label: str, key: str) -> tuple[int, int | None]:
-        """Returns the tokens of a key's sentence under a label, and of the key as the answer; None where that has none."""
+        """Returns the number of tokens in a key's sentence, and in the key as the answer; None if that has no tokens of its own."""
         answer = builder.answer(*self._question, f" {key}")
         return len(builder.fragment(needle(key, label))), None if answer is None else len(answer)
 
 
 def needle(key: str, label: str) -> str:
-    """Returns the sentence that says a key."""
+    """Returns the sentence that states a key."""
     return NEEDLE.format(key=key, label=label)
 
 

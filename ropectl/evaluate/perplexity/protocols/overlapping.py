@@ -1,8 +1,8 @@
 """Protocol ``overlapping``: whole windows of N tokens, S apart, and all tokens of every window are scored.
 
-What LongLoRA's script does (arXiv 2309.12307, github.com/dvlab-research/LongLoRA, eval.py), there over one stream of
-all text and here document by document. Most tokens are scored in several windows, at every position of it, so a
-long window holds many tokens with little context; and what ends before a further window is full is left out.
+LongLoRA's script does the same (arXiv 2309.12307, github.com/dvlab-research/LongLoRA, eval.py), but over one stream of
+all text and not document by document. Most tokens are scored in several windows, at every position of them, so a
+long window has many tokens with little context. A last window that is not full is left out.
 """
 
 from __future__ import annotations

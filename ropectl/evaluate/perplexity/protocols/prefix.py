@@ -1,4 +1,4 @@
-"""Protocol ``prefix``: the first N tokens of each document stand in one window and all are scored.
+"""Protocol ``prefix``: the first N tokens of each document are one window, and all are scored.
 
 With causal attention the losses of a prefix are the prefix of the losses, so for frequencies that do not depend
 on the length one pass over the longest context gives every shorter one exactly. A length-dependent method is

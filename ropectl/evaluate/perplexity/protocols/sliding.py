@@ -2,7 +2,7 @@
 
 The first window is scored whole, every later one its last S tokens (Position Interpolation, arXiv 2306.15595,
 section 3.2, after Press et al., arXiv 2012.15832). Every token but the first is scored exactly once, so all
-lengths score the same tokens; each behind the first window has at least N - S tokens before it. Every window begins
+lengths score the same tokens; each after the first window has at least N - S tokens before it. Every window begins
 with BOS where there is one, and then holds N - 1 tokens of text.
 """
 

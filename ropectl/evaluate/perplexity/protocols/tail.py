@@ -50,7 +50,7 @@ def num_tail_targets(lengths: Sequence[int]) -> int:
 
 
 def with_gain(points: Sequence[PerplexityPoint], trained_length: int) -> list[PerplexityPoint]:
-    """Returns points with what their context gives: the loss of the same tokens against given the trained length.
+    """Returns points with the gain of their context: how much lower the loss is than given the trained length.
 
     Args:
         points: Points of the same targets under one method.
