@@ -19,8 +19,7 @@ from ropectl.rope.catalog import parameters_of
 from ropectl.rope.method import Reference, ScalingMethod
 from ropectl.rope.profile import DivisorProfile, divisor_profile
 from ropectl.rope.registry import all_methods
-from ropectl.runtimes.matrix import all_runtimes
-from ropectl.runtimes.reference import reference_readings
+from ropectl.runtimes.matrix import all_runtimes, reference_readings
 
 SYMBOLS = (
     "L is the trained length, L' the target, s = L'/L the extension factor, n the length of a sequence, d the rotated dimensions "

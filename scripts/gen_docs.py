@@ -32,7 +32,8 @@ from ropectl.report.views import COMPARISON
 from ropectl.report.writers.terminal import terminal_lines
 from ropectl.rope.catalog import describe_method
 from ropectl.rope.registry import all_methods
-from ropectl.runtimes import config_facts, read_all
+from ropectl.runtimes.facts import config_facts
+from ropectl.runtimes.matrix import read_all
 from ropectl.specs import format_value
 from ropectl.tasks.registry import all_tasks, describe_task
 

@@ -1,6 +1,6 @@
 """Trains the model behind ``builtin:tiny`` from nothing but the installed Python.
 
-Data: the tuning side of the standard-library corpus (``ropectl/data/stdlib.py``) and generated
+Data: the tuning side of the standard-library corpus (``ropectl/data/text_sources/builtin.py``) and generated
 passkey prompts. The run is seeded per step, so an interrupted run continues with exactly the batches
 it would have seen; a checkpoint is written every ``--checkpoint-every`` steps and picked up again by
 the same command.
@@ -28,7 +28,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from ropectl.builtin import TINY_MODEL_DIR
-from ropectl.data.stdlib import stdlib_documents
+from ropectl.data.text_sources.builtin import stdlib_documents
 from ropectl.tasks.kinds.passkey import ANSWER_PREFIX, NEEDLE, QUESTION, Passkey
 from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.words import FILLER
@@ -301,7 +301,7 @@ tried and tested with nothing downloaded. It models Python source and retrieves 
 good for nothing else.
 
 - Data: the standard-library sources of CPython {platform.python_version()} (PSF licence), tuning side of the split in
-  `ropectl/data/stdlib.py` (three modules in four), and generated passkey prompts. No held-out module
+  `ropectl/data/text_sources/builtin.py` (three modules in four), and generated passkey prompts. No held-out module
   was trained on.
 - Made by: `python scripts/train_builtin.py --work DIR`, then the same with `--export`
 - Steps: {last["step"]}, training time: {last["seconds"] / 60:.0f} minutes on two CPU cores, final training loss: {last["loss"]:.4f}

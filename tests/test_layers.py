@@ -66,7 +66,7 @@ def test_imports_only_downwards(path: Path) -> None:
         "import ropectl.report.views.self_test, ropectl.report.views.patch_checkpoint, ropectl.report.views.verify_runtime, ropectl.report.views.finetune",
         "import ropectl.report.figures.frequencies, ropectl.report.figures.decay, sys; assert 'matplotlib' not in sys.modules",
         "import ropectl.report.page.write, ropectl.report.figures.catalog, sys; assert 'matplotlib' not in sys.modules",
-        "import ropectl.runtimes as r; from ropectl.runtimes.matrix import all_runtimes; assert all_runtimes()",
+        "from ropectl.runtimes.matrix import all_runtimes; assert all_runtimes()",
         "import ropectl.records.reading, ropectl.lengths, ropectl.runs",
         "import ropectl.tasks.registry as r; r.all_tasks(); import ropectl.report.views.eval_tasks, ropectl.report.views.task_previews",
         "import ropectl.report.views.choices, ropectl.report.views.env, ropectl.environment, ropectl.advise.choosing",

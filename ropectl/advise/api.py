@@ -9,7 +9,7 @@ from ropectl.advise.inspected import Inspected
 from ropectl.advise.requests import ChoiceSettings, InspectSettings
 from ropectl.errors import ConfigError
 from ropectl.rope.inspection import inspect_rope
-from ropectl.runtimes import read_all
+from ropectl.runtimes.matrix import read_all
 
 
 def choose_methods(settings: ChoiceSettings) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.policy import check_target
 from ropectl.names import name_hint
+from ropectl.records import RuntimeReading
 from ropectl.rope.choose import Candidate, choose, slowing_text
 from ropectl.rope.frequencies import critical_dimension
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import all_methods
 from ropectl.rope.tuning import Tuning
-from ropectl.runtimes import RuntimeReading, llama_config, patch_facts, read_all, source_facts
-from ropectl.runtimes.matrix import all_runtimes
+from ropectl.runtimes.facts import llama_config, patch_facts, source_facts
+from ropectl.runtimes.matrix import all_runtimes, read_all
 
 #: Measurements that ropectl has published of itself end here.
 MEASURED_FACTOR = 4

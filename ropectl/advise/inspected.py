@@ -17,7 +17,8 @@ from ropectl.hf.model_settings import ConfigSettings
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import all_methods, parse_method
-from ropectl.runtimes import CheckpointFacts, llama_config, patch_facts, source_facts
+from ropectl.runtimes.facts import llama_config, patch_facts, source_facts
+from ropectl.runtimes.runtime import CheckpointFacts
 
 if TYPE_CHECKING:
     from ropectl.hf.self_test.code import RotaryCode
@@ -137,6 +138,7 @@ class Inspected:
 
     def rotary_code(self) -> RotaryCode:
         """Returns the code that rotates queries and keys: the model's own, or that of a LLaMA with these numbers."""
+        from ropectl.hf.config.source import source_config
         from ropectl.hf.self_test import code
 
         if self.setup is not None and self.setup.source.rope.layer_types:
@@ -146,5 +148,5 @@ class Inspected:
                 "Without --self-test, inspect shows each: --layers TYPE",
             )
         trust = self.settings.trust_remote_code
-        config = code.source_config(self.setup.source, trust) if self.setup else code.llama_config(self.geometry)
+        config = source_config(self.setup.source, trust) if self.setup else code.llama_config(self.geometry)
         return code.rotary_code(config, trust)

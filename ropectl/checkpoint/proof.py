@@ -52,7 +52,7 @@ def _compare_tables(folder: Path, plan: PatchPlan, trust_remote_code: bool) -> d
     import transformers
 
     from ropectl.hf.model.model_class import stock_class
-    from ropectl.hf.model.patch import verify_rope
+    from ropectl.hf.model.rotary import verify_rope
 
     try:
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)

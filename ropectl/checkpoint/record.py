@@ -14,8 +14,9 @@ from ropectl.hf.config.source import ModelSource
 from ropectl.records import SCHEMA_VERSION
 from ropectl.rope.geometry import describe_rotary_dim
 from ropectl.runs import command_line, package_versions, write_json
-from ropectl.runtimes import CheckpointFacts, next_steps, read_all
 from ropectl.runtimes.facts import tokenizer_limit
+from ropectl.runtimes.matrix import next_steps, read_all
+from ropectl.runtimes.runtime import CheckpointFacts
 
 CARD = "README.md"
 

@@ -19,9 +19,9 @@ from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.forward import LOGITS_PER_CHUNK
 from ropectl.hf.config.shape import ModelShape
+from ropectl.hf.config.source import source_config
 from ropectl.hf.model.loading import resolve_device
-from ropectl.hf.model.skeleton import bare_model
-from ropectl.hf.self_test.code import source_config
+from ropectl.hf.model.model_class import bare_model
 from ropectl.memory import free_memory
 from ropectl.records import SCHEMA_VERSION
 from ropectl.reporter import Reporter

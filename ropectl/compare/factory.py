@@ -21,8 +21,8 @@ from ropectl.evaluate.retrieval.measure import answer_prompts
 from ropectl.evaluate.retrieval.passkey_cells import passkey_cells
 from ropectl.evaluate.retrieval.walk import MAX_BATCH_TOKENS
 from ropectl.evaluate.setup import Setup
-from ropectl.hf.config.fingerprint import model_fingerprint
 from ropectl.hf.config.geometry import RopeDescription
+from ropectl.hf.config.source import model_fingerprint
 from ropectl.hf.model.loading import resolve_device
 from ropectl.records import PasskeyCell, PerplexityPoint
 from ropectl.reporter import Progress

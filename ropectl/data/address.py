@@ -1,4 +1,4 @@
-"""Reads text sources: ``NAME[,CONFIG][:SPLIT][#FIELD]``, where a file or folder of exactly that name wins."""
+"""Splits text sources ``NAME[,CONFIG][:SPLIT][#FIELD]``; an existing file or folder of exactly that name wins."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Address(NamedTuple):
     field: str
 
 
-#: What each separator begins. No part holds a slash: ``https://host/x``, ``C:\\texts`` and ``a#b/*.txt`` are names.
+#: The part that each separator begins. No part contains a slash: ``https://host/x``, ``C:\\texts`` and ``a#b/*.txt`` are names.
 _PARTS = {",": r"(?:,(?P<config>[^,:#/\\]*))?", ":": r"(?::(?P<split>[^#/\\]*))?", "#": r"(?:#(?P<field>[^/\\]*))?"}
 
 
 def parse_address(text: str, separators: str) -> Address:
     """Returns the parts of ``NAME[,CONFIG][:SPLIT][#FIELD]``.
 
-    The name is the longest beginning that exists as a file or folder, whatever characters are in it; where
+    The name is the longest prefix that exists as a file or folder, whatever its characters; where
     none does, it ends at the first separator that begins a part.
 
     Args:
@@ -37,17 +37,13 @@ def parse_address(text: str, separators: str) -> Address:
     for end in ends:
         found = re.fullmatch(parts, text[end:], re.DOTALL)
         if found and exists(text[:end]):
-            return _address(text[:end], found)
-    found = re.fullmatch(f"(?P<name>.*?){parts}", text, re.DOTALL)
-    assert found is not None, "the name alone always fits"
-    return _address(found["name"], found)
-
-
-def _address(name: str, found: re.Match[str]) -> Address:
-    given = found.groupdict()
-    return Address(
-        str(expand(name)) if exists(name) else name, *(given.get(part) or "" for part in Address._fields[1:])
-    )
+            name = str(expand(text[:end]))
+            break
+    else:
+        found = re.fullmatch(f"(?P<name>.*?){parts}", text, re.DOTALL)
+        assert found is not None, "the name alone always fits"
+        name = found["name"]
+    return Address(name, *(found.groupdict().get(part) or "" for part in Address._fields[1:]))
 
 
 def expand(name: str) -> Path:
@@ -66,13 +62,13 @@ def exists(name: str) -> bool:
 
 
 def file_stamps(paths: list[Path]) -> list[list[str | int]]:
-    """Returns what tells one state of files from another: path, size [bytes] and time of change [ns] of each."""
+    """Returns what identifies one state of files: path, size [bytes] and time of change [ns] of each."""
     stats = [(path, path.stat()) for path in paths]
     return [[os.path.abspath(path), stat.st_size, stat.st_mtime_ns] for path, stat in stats]  # noqa: PTH100 (resolve would follow links)
 
 
 def visible_files(folder: Path) -> list[Path]:
-    """Returns all files under a folder in a stable order; hidden files and folders are left out."""
+    """Returns all files under a folder in a stable order, except for hidden files and folders."""
     return sorted(
         found
         for found in folder.rglob("*")

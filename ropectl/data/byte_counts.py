@@ -1,7 +1,7 @@
-"""Counts the bytes of text behind tokens, which make losses of different tokenizers comparable.
+"""Counts the bytes of text that tokens cover, which make losses of different tokenizers comparable.
 
-A token ends where its characters end; what lies between two tokens (a space that a tokenizer drops) belongs to
-the later one, and a character that is spread over several tokens belongs to the first of them. So the bytes of
+A token ends where its characters end; what is between two tokens (a space that a tokenizer drops) belongs to
+the later one, and a character that is split into several tokens belongs to the first of them. So the bytes of
 consecutive ranges add up to those of the whole.
 """
 
@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-#: Takes the first index and the one behind the last, returns the UTF-8 bytes; None where they are unknown.
+#: Takes the first index and the one after the last, returns the UTF-8 bytes; None where they are unknown.
 ByteCount = Callable[[int, int], int | None]
 
 #: Tokens that are decoded beyond those wanted: a character that is cut changes only the last few.
@@ -21,7 +21,7 @@ _REPLACEMENT = "\ufffd"
 
 
 def encode_with_offsets(tokenizer: Any, text: str) -> tuple[list[int], list[tuple[int, int]] | None]:
-    """Returns the tokens of a text without special ones, and the characters of each where the tokenizer tells them."""
+    """Returns the tokens of a text without special ones, and the characters of each where the tokenizer gives them."""
     if not getattr(tokenizer, "is_fast", False):
         return list(tokenizer.encode(text, add_special_tokens=False)), None
     encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
@@ -33,7 +33,7 @@ def count_by_offsets(text: str, offsets: Sequence[tuple[int, int]], num_head: in
 
     Args:
         text: What was tokenized.
-        offsets: First character and the one behind the last, by token.
+        offsets: First character and the one after the last, by token.
         num_head: Tokens before those of the text; they have no bytes.
     """
     ends = array("Q", bytes(8 * (num_head + 1)))
@@ -47,16 +47,16 @@ def count_by_offsets(text: str, offsets: Sequence[tuple[int, int]], num_head: in
 
 
 def count_by_decoding(tokenizer: Any, input_ids: Sequence[int]) -> ByteCount | None:
-    """Returns the count of bytes by token index, for a tokenizer that tells no offsets; None if it cannot decode.
+    """Returns the count of bytes by token index, for a tokenizer without offsets; None if it cannot decode.
 
     Special tokens have no bytes. A range that ends inside a character has an unknown number, and so has one with the
-    token for what a tokenizer does not know.
+    token for unknown text.
     """
     if not hasattr(tokenizer, "decode"):
         return None
     unknown = getattr(tokenizer, "unk_token_id", None)
     if unknown in [getattr(tokenizer, name, None) for name in ("bos_token_id", "eos_token_id", "pad_token_id")]:
-        unknown = None  # GPT-2 names the token between documents so
+        unknown = None  # GPT-2 uses one token for unknown text and between documents
 
     def size(ids: Sequence[int]) -> int | None:
         text: str = tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
@@ -79,9 +79,9 @@ def count_of_tokens(tokenizer: Any, input_ids: Sequence[int], num_head: int, cou
 
     Args:
         tokenizer: A Hugging Face tokenizer, that of the tokens.
-        input_ids: Tokens, behind the beginning-of-sequence token where there is one; more than ``count`` if there are.
-        num_head: How many of them are not text.
-        count: Tokens whose bytes are asked for.
+        input_ids: Tokens, after the beginning-of-sequence token where there is one; more than ``count`` if there are.
+        num_head: Number of them that are not text.
+        count: Tokens whose bytes are wanted.
     """
     if getattr(tokenizer, "is_fast", False):
         wanted = list(input_ids[num_head : count + DECODE_MARGIN])

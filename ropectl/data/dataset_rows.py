@@ -1,6 +1,6 @@
-"""Rows of data sets as documents, through the ``datasets`` library.
+"""Reads rows of data sets as documents, through the ``datasets`` library.
 
-Rows are streamed. Nothing that comes with a data set is executed: the library has had no loading scripts
+Rows are streamed. No code that comes with a data set is executed: the library has had no loading scripts
 since 4.0, the oldest version that is allowed.
 """
 
@@ -14,27 +14,29 @@ from typing import Any
 from ropectl.data.documents import Document, choose_field, row_document
 from ropectl.errors import DataError
 
-#: Where a data set is divided and nothing is said.
+#: The split that is read where none is named.
 DEFAULT_SPLIT = "train"
 
-#: How ``datasets`` names its readers, by the end of a file's name.
+#: The names of readers in ``datasets``, by the end of a file's name.
 _FILE_FORMATS = {".parquet": "parquet", ".arrow": "arrow"}
 
-#: What to do, by a part of the library's message in small letters; the first that fits.
+#: Hints, by a part of the library's message in lower case; the first that fits is given.
 _HINTS = {
     "gated": "Accept its terms on the hub, then log in: hf auth login",
     "scripts are no longer supported": "Code that comes with a data set is never run; look for the same data as Parquet or JSON lines.",
     "available splits": "Name one of them: --text hf:NAME:SPLIT",
     "config name is missing": "Name one of them: --text hf:NAME,CONFIG",
-    "builderconfig": "Name one that there is: --text hf:NAME,CONFIG",
-    "reach": "The hub is not to be had: connect, unset HF_HUB_OFFLINE, or give a local file or folder.",
-    "offline": "The hub is not to be had: connect, unset HF_HUB_OFFLINE, or give a local file or folder.",
+    "builderconfig": "Name one that exists: --text hf:NAME,CONFIG",
+    **dict.fromkeys(
+        ("reach", "offline"),
+        "The hub cannot be reached: connect, unset HF_HUB_OFFLINE, or give a local file or folder.",
+    ),
     "doesn't exist": "Check the name, and log in if it is private: hf auth login",
 }
 
 
 def data_file_documents(path: Path, field: str) -> Iterator[Document]:
-    """Yields the documents of a Parquet or Arrow file, one a row.
+    """Yields the documents of a Parquet or Arrow file, one per row.
 
     Raises:
         DataError: If it has no such field, or is damaged.
@@ -48,11 +50,11 @@ def data_file_documents(path: Path, field: str) -> Iterator[Document]:
 
 
 def documents_of(dataset: Any, name: str, field: str) -> Iterator[Document]:
-    """Returns the documents of a data set, one a row; the field is checked here where the columns are known, else at the first row."""
+    """Returns the documents of a data set, one per row; the field is checked at once where the columns are known, else at the first row."""
     columns = dataset.column_names
     if columns is not None:
         field = _checked(columns, name, field)
-        dataset = dataset.select_columns([field])  # nothing else is decoded
+        dataset = dataset.select_columns([field])  # no other column is decoded
     return _documents(dataset, name, field)
 
 
@@ -81,7 +83,7 @@ def _checked(columns: list[str], name: str, field: str) -> str:
 
 @contextmanager
 def explained_library_errors(name: str) -> Iterator[None]:
-    """Turns whatever goes wrong in the library into one message: it streams with several HTTP and file libraries."""
+    """Turns every error of the library, which streams with several HTTP and file libraries, into one message."""
     try:
         yield
     except DataError:

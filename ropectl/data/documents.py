@@ -1,4 +1,4 @@
-"""A document: one continuous text with a name, or the tokens that somebody made of it."""
+"""Defines a document: one continuous text with a name, or its tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Fields that are looked for, in this order, where none is named.
+#: Fields that are tried, in this order, where none is named.
 TOKENS_FIELD, TEXT_FIELD = "input_ids", "text"
 
 #: Tokens are stored as 32-bit integers.
@@ -15,7 +15,7 @@ TOKEN_LIMIT = 1 << 31
 
 @dataclass(frozen=True)
 class Document:
-    """One continuous source text.
+    """A continuous source text.
 
     Attributes:
         name: Stable identifier inside its source, such as a relative path.

@@ -1,4 +1,4 @@
-"""Text sources: what ``--text`` can name.
+"""Finds text sources: everything that ``--text`` can name.
 
 Every module in ``ropectl/data/text_sources`` is scanned, and every module that an installed package names under the
 entry-point group ``ropectl.text_sources``.
@@ -19,7 +19,7 @@ from ropectl.errors import DataError
 
 ENTRY_POINT_GROUP = "ropectl.text_sources"
 
-#: What no other kind claims is a file, a folder or a glob.
+#: The kind of everything that no other kind claims: a file, a folder or a glob.
 LAST = "files"
 
 
@@ -53,7 +53,7 @@ def open_source(source: str) -> Iterator[Document]:
             one, and the documents are then tokens, else ``text``.
 
     Raises:
-        DataError: If nothing is there, or it cannot be read.
+        DataError: If there is no such text, or it cannot be read.
     """
     with _spellings_added():
         return _kind(source).documents(source)
@@ -66,7 +66,7 @@ def source_identity(source: str) -> list[Any]:
     by their commit, where the hub can be asked.
 
     Raises:
-        DataError: If nothing is there.
+        DataError: If there is no such text.
     """
     kind = _kind(source)
     with _spellings_added():
@@ -77,7 +77,7 @@ def same_source(one: str, other: str) -> bool:
     """Returns whether two sources are the same text, however they are written; the hub is not asked.
 
     Raises:
-        DataError: If nothing is there.
+        DataError: If there is no such text.
     """
     if one == other or _kind(one).is_remote or _kind(other).is_remote:
         return one == other

@@ -1,4 +1,4 @@
-"""The base class of text sources: how one is written, and how its documents are read."""
+"""Defines the base class of text sources: how one is written, and how its documents are read."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ropectl.errors import DataError
 
 
 class NothingThereError(DataError):
-    """No text is where a source says; :mod:`ropectl.data.sources` adds what could have been meant."""
+    """There is no text where a source says; :mod:`ropectl.data.sources` adds what could have been meant."""
 
 
 class TextSource(ABC):
     """A kind of text that ``--text`` can name. Help, documentation and messages read from here how it is written.
 
     Attributes:
-        name: Short name of the kind; part of what tells one text from another.
-        spelling: How such a source is written, in a few words for help and messages.
-        help: The same at length, for the documentation.
+        name: Short name of the kind; part of the identity of a text.
+        spelling: The way such a source is written, in a few words for help and messages.
+        help: The same in full, for the documentation.
         names: Whole sources of this kind, which completion offers.
-        is_remote: Whether to ask for its identity takes a network.
+        is_remote: Whether its identity needs a network.
     """
 
     name: ClassVar[str]
@@ -40,7 +40,7 @@ class TextSource(ABC):
         """Returns its documents in a stable order, read one at a time.
 
         Raises:
-            DataError: If nothing is there, or it cannot be read.
+            DataError: If there is no such text, or it cannot be read.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The cache of tokens: folders that are written aside and renamed, by any number of processes at once."""
+"""Manages the cache of tokens: folders written under another name and then renamed, by any number of processes at once."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def cache_folder() -> Path:
 
 @contextmanager
 def scratch_folder(folder: Path) -> Iterator[Path]:
-    """Yields a folder beside the one to be made; nothing is left of it afterwards.
+    """Yields a temporary folder next to the one to be made, and removes it afterwards.
 
     Raises:
-        ConfigError: If it cannot be made.
+        ConfigError: If it cannot be created.
     """
     scratch = folder.with_name(f".{folder.name}.{os.getpid()}.{secrets.token_hex(4)}")
     with writing(folder.parent):
@@ -47,7 +47,7 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
 
 
 def _age(folder: Path) -> float:
-    """Seconds since anything in a folder was written; 0 where that cannot be told, as while its files change."""
+    """Returns the seconds since anything in a folder was written; 0 where that is unknown, as while its files change."""
     try:
         return time.time() - max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
     except OSError:
@@ -55,12 +55,12 @@ def _age(folder: Path) -> float:
 
 
 def publish(scratch: Path, folder: Path, is_whole: Callable[[Path], bool]) -> None:
-    """Gives a finished store its name, unless another process was faster; what is damaged there makes way.
+    """Gives a finished store its name, unless another process was faster; a damaged one there is removed.
 
     Args:
         scratch: The finished folder.
         folder: Its name from now on.
-        is_whole: Returns whether what is in a folder can be used.
+        is_whole: Returns whether the store in a folder is complete.
 
     Raises:
         ConfigError: If it cannot be renamed.
@@ -82,7 +82,7 @@ def publish(scratch: Path, folder: Path, is_whole: Callable[[Path], bool]) -> No
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Says what to do where the cache cannot be written.
+    """Explains what to do where the cache cannot be written.
 
     Raises:
         ConfigError: In place of an OSError.

@@ -1,8 +1,8 @@
-"""Tokenized documents in an Arrow file that is memory-mapped: made once, then found again.
+"""Stores tokenized documents in a memory-mapped Arrow file: made once, then found again.
 
-A store is a folder in the cache, named by what its tokens depend on. It is written aside and renamed, so
-a kill leaves nothing half made under its name, and two processes that make it at once both end with a
-whole one. Rows are parts of documents of at most ``ROW_TOKENS`` tokens, so that no document is too long.
+A store is a folder in the cache, named by what its tokens depend on. It is written under another name and renamed, so
+a kill leaves nothing unfinished under its name, and two processes that make it at once both get a
+complete one. Rows are parts of documents of at most ``ROW_TOKENS`` tokens, so that no document is too long.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORMAT = 1
 #: Tokens of a row; the last row of a document has fewer.
 ROW_TOKENS = 1 << 14
 
-#: Rows that are held before they are written.
+#: Rows that are collected before they are written.
 _ROWS_IN_MEMORY = 64
 
 _TOKENS_FILE, _FACTS_FILE = "tokens.arrow", "store.json"
@@ -51,7 +51,7 @@ class TokenStore:
         fingerprint: Hash of all tokens and of where documents end.
 
     Raises:
-        ValueError: If the folder holds no whole store.
+        ValueError: If the folder does not hold a complete store.
         OSError: If it cannot be read.
     """
 
@@ -103,11 +103,11 @@ class TokenStore:
         Args:
             source: What ``--text`` can name.
             tokenizer: A Hugging Face tokenizer.
-            bos_token_id: Put first in every document; None for none. Pre-tokenized documents are taken as they are.
+            bos_token_id: Put first in every document; None for none. Pre-tokenized documents are used as they are.
             cache: Folder of stores; :func:`cache_folder` by default.
             max_tokens: Stop reading after so many tokens; the last document is cut there. None for all.
             vocabulary: Tokens that the model knows, to be checked; None if that is not known.
-            progress: Called with the number of tokens so far, again and again while they are made.
+            progress: Called repeatedly with the number of tokens made so far.
 
         Raises:
             DataError: If the source cannot be read, or holds a token that the model does not know.
@@ -129,13 +129,13 @@ class TokenStore:
                 publish(scratch, folder, lambda there: cls.find(there) is not None)
             store = cls.find(folder)
             if store is None:
-                raise ConfigError(f"The tokens in {folder} are damaged as soon as they are written.", CACHE_HINT)
+                raise ConfigError(f"The tokens in {folder} are damaged right after they were written.", CACHE_HINT)
         check_vocabulary(source, store.largest_token, vocabulary)
         return store
 
     @classmethod
     def find(cls, folder: Path) -> TokenStore | None:
-        """Returns the store in a folder, or None if there is no whole one."""
+        """Returns the store in a folder, or None if there is no complete one."""
         try:
             return cls(folder)
         except (OSError, ValueError, KeyError, TypeError):  # Arrow's own errors are ValueErrors and OSErrors
@@ -147,7 +147,7 @@ def tokenizer_hash(tokenizer: Any) -> str:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
         content = json.loads(backend.to_str())
-        for state in ("truncation", "padding"):  # of the last call, not of the tokenizer
+        for state in ("truncation", "padding"):  # they belong to the last call, not to the tokenizer
             content.pop(state, None)
     else:
         content = [type(tokenizer).__name__, tokenizer.get_vocab(), repr(getattr(tokenizer, "init_kwargs", None))]
@@ -161,7 +161,7 @@ def _rows(
     max_tokens: int | None,
     vocabulary: int | None,
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Document and tokens of each row; only the last row of a document has fewer than ``ROW_TOKENS``."""
+    """Yields document and tokens of each row; only the last row of a document has fewer than ``ROW_TOKENS``."""
     left = max_tokens
     current, held = -1, np.empty(0, dtype=np.int64)
     for document, ids in tokenize_documents(documents, tokenizer, bos_token_id):
@@ -216,7 +216,7 @@ def _write(scratch: Path, source: str, rows: Iterator[tuple[int, np.ndarray]], p
 
 
 def _document_lengths(table: Any, num_documents: int) -> np.ndarray:
-    """Tokens of each document, ``(documents,)``; reads where rows end, not what is in them."""
+    """Returns the tokens of each document, ``(documents,)``; reads where rows end, not what is in them."""
     import pyarrow.compute
 
     rows = pyarrow.compute.list_value_length(table.column("input_ids")).to_numpy()

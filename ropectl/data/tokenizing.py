@@ -1,4 +1,4 @@
-"""Documents to tokens as a stream: bounded memory, whatever the number and the length of the documents."""
+"""Tokenizes documents as a stream: in bounded memory, whatever their number and length."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ropectl.data.tokens import encode_fragment
 #: A text longer than this is tokenized in parts [characters].
 PART_CHARACTERS = 1 << 18
 
-#: How far before that a good place to cut is looked for [characters].
+#: The distance before that in which a good place to cut is looked for [characters].
 CUT_SEARCH = 1 << 13
 
-#: Texts that are tokenized at once: the tokenizer works on several at a time.
+#: Texts that are tokenized at once: the tokenizer works on several in parallel.
 BATCH_TEXTS, BATCH_CHARACTERS = 256, 1 << 18
 
-#: Where to cut, best first: behind a single line break or before a single space, between other characters.
-#: No tokenizer in use joins characters across the first; spaces may lead a word, so they go with it.
+#: Places to cut, best first: after a single line break or before a single space, between other characters.
+#: No common tokenizer joins characters across the first; spaces may begin a word's token, so they go with the word.
 _CUTS = (re.compile(r"(?<=\S\n)(?=\S)"), re.compile(r"(?<=\S)(?= \S)"))
 
 
@@ -38,11 +38,11 @@ def tokenize_documents(
     """Yields the tokens of documents in order, in parts: ``(number of the document, tokens int64)``.
 
     Documents are numbered from 0, without those that are empty. Each begins with BOS where there is one;
-    a pre-tokenized document is taken as it is. Not much more than one batch of text is held at a time,
-    besides the document that the source has just read.
+    a pre-tokenized document is used as it is. Not much more than one batch of text is held at a time,
+    apart from the document that the source has just read.
 
-    A long text is cut where tokens cannot join: behind a line break between other characters, else before
-    a space between words. Each part is tokenized as it stands inside a text, so the tokens are those of
+    A long text is cut where tokens cannot join: after a line break between other characters, else before
+    a space between words. Each part is tokenized as the part of a text, so the tokens are those of
     the whole. Only text without either for thousands of characters (base64) is cut anywhere, which can
     change the few tokens around that place.
 
@@ -74,12 +74,12 @@ def tokenize_documents(
 
 
 def text_parts(text: str, size: int = PART_CHARACTERS, search: int = CUT_SEARCH) -> Iterator[tuple[int, int]]:
-    """Yields where the parts of a text begin and end [characters]; one part for a text of at most ``size``.
+    """Yields beginning and end of the parts of a text [characters]; one part for a text of at most ``size``.
 
     Args:
         text: Any text.
         size: Most characters of a part.
-        search: How far back from there a place to cut is looked for.
+        search: Characters before that end in which a place to cut is looked for.
     """
     start = 0
     while len(text) - start > size:
@@ -91,7 +91,7 @@ def text_parts(text: str, size: int = PART_CHARACTERS, search: int = CUT_SEARCH)
 
 
 def _cut(text: str, latest: int, search: int) -> int:
-    """The last good place at or before ``latest``."""
+    """Returns the last good place at or before ``latest``."""
     for pattern in _CUTS:
         found = -1
         for match in pattern.finditer(text, latest - search, latest + 2):

@@ -1,4 +1,4 @@
-"""Documents to tokens, with the beginning-of-sequence token decided once and said aloud."""
+"""Selects and tokenizes documents, and decides on the beginning-of-sequence token."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ropectl.errors import ConfigError, DataError
 from ropectl.hf.run_names import BOS_POLICIES
 from ropectl.names import unknown_choice
 
-#: Text taken for each wanted token at first; the rest is read where tokens turn out longer than that.
+#: Characters that are tokenized at first for each wanted token; the rest follows where tokens turn out longer.
 CHARACTERS_PER_TOKEN = 16
 
-#: Tokens before a cut that are not trusted.
+#: Tokens before a cut that the cut may have changed.
 CUT_MARGIN = 256
 
 
@@ -55,12 +55,12 @@ def bos_token(tokenizer: Any, policy: str) -> int | None:
 
 @dataclass(frozen=True)
 class TokenizedDocument:
-    """A document as the model sees it.
+    """A document as the model reads it.
 
     Attributes:
         name: The document's name.
-        input_ids: Its first tokens, behind the beginning-of-sequence token where there is one.
-        byte_count: Tells the UTF-8 bytes of the text behind tokens ``[start, stop)``; None where that is unknown.
+        input_ids: Its first tokens, after the beginning-of-sequence token where there is one.
+        byte_count: Returns the UTF-8 bytes of the text of tokens ``[start, stop)``; None where that is unknown.
     """
 
     name: str
@@ -77,7 +77,7 @@ class DocumentSet:
         length: The longest wanted length that some document has [tokens]; 0 if there is none.
         num_seen: Documents looked at.
         longest: Tokens of the longest document seen; a lower bound where reading stopped early.
-        bos_token_id: What every document begins with; None for nothing.
+        bos_token_id: The token that every document begins with; None for none.
     """
 
     documents: list[TokenizedDocument]
@@ -136,17 +136,15 @@ def select_documents(
             by_length[length].append(kept if document_tokens else replace(kept, input_ids=ids[:length]))
         if len(by_length[wanted[0]]) == limit:
             break
-    for length in wanted:
-        if by_length[length]:
-            return DocumentSet(by_length[length], length, num_seen, longest, bos_token_id)
-    return DocumentSet([], 0, num_seen, longest, bos_token_id)
+    length = next((length for length in wanted if by_length[length]), 0)
+    return DocumentSet(by_length.get(length, []), length, num_seen, longest, bos_token_id)
 
 
 def encode_fragment(tokenizer: Any, text: str) -> list[int]:
-    """Returns the tokens of a text as it stands inside a longer one.
+    """Returns the tokens of a text as part of a longer one.
 
     SentencePiece tokenizers put a space before whatever they are given. The text is therefore tokenized
-    behind a short context, whose tokens are then taken off.
+    after a short context, whose tokens are then removed.
     """
     context = "a" if text[0].isspace() else "\n"
     context_ids = tokenizer.encode(context, add_special_tokens=False, verbose=False)
@@ -160,12 +158,12 @@ def check_vocabulary(name: str, largest: int, vocabulary: int | None) -> None:
     """Checks that the model knows every token of a document or source.
 
     Args:
-        name: What the tokens are of.
-        largest: The largest of them.
+        name: The document or source, for the message.
+        largest: Its largest token.
         vocabulary: Tokens that the model knows; None if that is not known.
 
     Raises:
-        DataError: If it does not.
+        DataError: If the model does not know the largest token.
     """
     if vocabulary is not None and largest >= vocabulary:
         raise DataError(
@@ -179,9 +177,9 @@ _Offsets = list[tuple[int, int]] | None
 
 
 def _document_tokens(document: Document, tokenizer: Any, head: list[int], count: int) -> tuple[list[int], _Offsets]:
-    """At least the first ``count`` tokens, behind ``head``; a pre-tokenized document that begins with it gets no second one.
+    """Returns at least the first ``count`` tokens after ``head``, and the characters of each where they are known.
 
-    With the characters of each behind the head, where they are known.
+    A pre-tokenized document that already begins with the head does not get a second one.
     """
     if document.input_ids is None:
         ids, offsets = _first_tokens(tokenizer, document.text, count)
@@ -191,9 +189,9 @@ def _document_tokens(document: Document, tokenizer: Any, head: list[int], count:
 
 
 def _first_tokens(tokenizer: Any, text: str, count: int) -> tuple[list[int], _Offsets]:
-    """At least the first ``count`` tokens of a text, without tokenizing much more of a long one.
+    """Returns at least the first ``count`` tokens of a text, without tokenizing much more of a long one.
 
-    A cut can change the last tokens before it; so many more are asked for that those kept are the same.
+    A cut can change the last tokens before it, so more are made than are kept.
     """
     cut = CHARACTERS_PER_TOKEN * (count + CUT_MARGIN)
     ids, offsets = encode_with_offsets(tokenizer, text[:cut])

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.forward import logits_at_once
-from ropectl.hf.model.skeleton import bare_model, cut
+from ropectl.hf.model.model_class import bare_model, cut
 
 #: The first length that is tried [tokens], and how long a pass must take for its length to be enough [s].
 FIRST_LENGTH, LONG_ENOUGH = 128, 0.3

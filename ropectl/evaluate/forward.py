@@ -20,8 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ropectl.errors import MeasurementError
-from ropectl.hf.model.cache import branch, cache_name, can_crop, crop
-from ropectl.hf.model.roomy_cache import make_room
+from ropectl.hf.model.cache import branch, cache_name, can_crop, crop, make_room
 from ropectl.memory import map_large_blocks
 
 #: Logit entries turned into losses at a time: 2^23 float32 values are 32 MiB.

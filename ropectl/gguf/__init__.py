@@ -1,1 +1,1 @@
-"""GGUF files, read from their header alone; what they say about rotation, and what a scaling changes in one."""
+"""GGUF files: what their headers say about rotation, and what a scaling changes in them."""

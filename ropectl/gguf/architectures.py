@@ -1,4 +1,4 @@
-"""The use that llama.cpp makes of the rotary keys of each GGUF architecture, as data.
+"""Holds what llama.cpp makes of the rotary keys of each GGUF architecture, as data.
 
 Read in llama.cpp as llama-cpp-python 0.3.36 vendors it (``src/models/*.cpp``): an architecture is listed with
 a factor tensor where its loader creates that tensor *and* its graph passes it to the rotation. Elsewhere a

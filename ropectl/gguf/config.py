@@ -1,4 +1,4 @@
-"""The config of a GGUF file, its rotary scaling included, read as llama.cpp reads it.
+"""Reads the config of a GGUF file as llama.cpp does, rotary scaling included.
 
 transformers takes base and length from a GGUF file and drops the scaling. Here the scaling keys and the
 divisor tensor become a ``rope_scaling`` block, so that ``inspect`` describes what llama.cpp computes:
@@ -18,6 +18,7 @@ from typing import Any
 
 from ropectl.errors import UnsupportedModelError
 from ropectl.gguf.architectures import (
+    DIVISOR_TENSORS,
     LOCAL_ROPE_THETA,
     MODEL_TYPES,
     ROPE_FREQS,
@@ -58,7 +59,7 @@ def read_gguf_config(path: Path) -> dict[str, Any]:
 
     Raises:
         ConfigError: If the file is damaged.
-        UnsupportedModelError: If its scaling is one that no config can say.
+        UnsupportedModelError: If no config can express its scaling.
     """
     header = read_header(path)
     config: dict[str, Any] = {"model_type": _model_type(header)}
@@ -86,12 +87,12 @@ def read_gguf_config(path: Path) -> dict[str, Any]:
 
 def _model_type(header: GgufHeader) -> str:
     if header.architecture == "llama" and "mistral" in str(header.keys.get("general.name", "")).lower():
-        return "mistral"  # as transformers tells them apart
+        return "mistral"  # as transformers does
     return MODEL_TYPES.get(header.architecture, header.architecture)
 
 
 def _dimensions(header: GgufHeader, config: dict[str, Any]) -> dict[str, Any]:
-    """The head and the part of it that rotates; with latent attention the rotated part is a head of its own."""
+    """Returns the width of a head and the part that rotates; with latent attention that part is a head of its own."""
     rotary = header.own("rope.dimension_count")
     if header.own("attention.kv_lora_rank") is not None:
         return {"head_dim": rotary, "qk_rope_head_dim": rotary, "kv_lora_rank": header.own("attention.kv_lora_rank")}
@@ -108,7 +109,7 @@ def _dimensions(header: GgufHeader, config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scaling(path: Path, header: GgufHeader, rope_theta: float, rotary_dim: int) -> dict[str, Any] | None:
-    """The scaling block; None where nothing is scaled and the trained length is the declared one."""
+    """Returns the scaling block; None where nothing is scaled and the trained length is the declared one."""
     kind = header.own("rope.scaling.type", "linear")
     factor = header.own("rope.scaling.factor") or header.own("rope.scale_linear") or 1.0
     factor = 1.0 if kind == "none" else factor
@@ -120,8 +121,9 @@ def _scaling(path: Path, header: GgufHeader, rope_theta: float, rotary_dim: int)
     short, long = _divisors(path, header)
     if kind == "yarn":
         if long is not None:
+            names = ", ".join(tensor.name for tensor in header.tensors if tensor.name in DIVISOR_TENSORS)
             raise UnsupportedModelError(
-                f"{path.name} scales with YaRN on top of divisors ({', '.join(_present(header))}); no config says that."
+                f"{path.name} scales with YaRN on top of divisors ({names}); no config can express that."
             )
         return {**_declared_length(header), **block, **_yarn(header, factor, attention)}
     if long is None and attention == 1.0:
@@ -160,13 +162,9 @@ def _yarn(header: GgufHeader, factor: float, attention: float) -> dict[str, Any]
 
 
 def _divisors(path: Path, header: GgufHeader) -> tuple[Sequence[float] | None, Sequence[float] | None]:
-    """Divisors for short and for long contexts."""
+    """Returns the divisors for short and for long contexts."""
     one = read_floats(path, header, ROPE_FREQS)
     if one is not None:
         return one, one
     long, short = read_floats(path, header, ROPE_LONG), read_floats(path, header, ROPE_SHORT)
     return short or long, long or short
-
-
-def _present(header: GgufHeader) -> list[str]:
-    return [tensor.name for tensor in header.tensors if tensor.name in (ROPE_FREQS, ROPE_LONG, ROPE_SHORT)]

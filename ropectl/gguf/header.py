@@ -1,8 +1,8 @@
-"""The header of a GGUF file: keys and tensor descriptions, without the token lists and without any weight.
+"""Reads the header of a GGUF file: keys and tensor descriptions, without the token lists and without any weight.
 
 The layout is documented in ggml's ``docs/gguf.md``: magic, version, two counts, the key-value pairs, the
 tensor descriptions, padding, then tensor data at aligned offsets. The package ``gguf`` reads the same, but
-makes one array object per token, which takes seconds for a real vocabulary; here long lists are stepped over.
+makes one array object per token, which takes seconds for a real vocabulary; here long lists are skipped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LONGEST_LIST_READ = 1024
 
 @dataclass(frozen=True)
 class SkippedList:
-    """A list that was stepped over: only its length is known."""
+    """A list that was not read: only its length is known."""
 
     length: int
 
@@ -50,16 +50,16 @@ class GgufTensor:
 
 @dataclass(frozen=True)
 class GgufHeader:
-    """The description of a GGUF file at its beginning.
+    """The contents of a GGUF file's header.
 
     Attributes:
-        version: Of the format.
+        version: Version of the format.
         keys: Every key with its value; long lists as :class:`SkippedList`.
         spans: Key -> first and last-plus-one byte of its whole entry in the file, key included.
         tensors: In the order of their data.
-        alignment: Of tensor data [bytes].
-        data_start: Where tensor data begins [bytes]; tensor offsets count from here.
-        size: Of the file [bytes].
+        alignment: Alignment of tensor data [bytes].
+        data_start: Start of the tensor data [bytes]; tensor offsets count from here.
+        size: Size of the file [bytes].
     """
 
     version: int
@@ -89,7 +89,7 @@ def read_header(path: Path) -> GgufHeader:
     """Returns the header of a GGUF file.
 
     Raises:
-        ConfigError: If the file is not a GGUF file, is cut short, or is of a kind that is not read.
+        ConfigError: If the file is not a GGUF file, is cut short, or is of an unsupported kind.
     """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -98,7 +98,7 @@ def read_header(path: Path) -> GgufHeader:
         raise ConfigError(f"{path} is damaged or cut short: its header cannot be read to the end.") from None
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror or error}.") from None
-    except ValueError:  # mmap has no word for an empty file
+    except ValueError:  # mmap refuses an empty file
         raise ConfigError(f"{path} is empty.") from None
 
 
@@ -117,7 +117,7 @@ def read_floats(path: Path, header: GgufHeader, name: str) -> tuple[float, ...] 
             file.seek(header.data_start + tensor.offset)
             data = file.read(4 * tensor.shape[0])
         if len(data) != 4 * tensor.shape[0]:
-            raise ConfigError(f"{path} is cut short: the numbers of {name} are not all there.")
+            raise ConfigError(f"{path} is cut short: numbers of {name} are missing.")
         return tuple(shortest(value) for value in struct.unpack(f"<{tensor.shape[0]}f", data))
     return None
 
@@ -153,7 +153,7 @@ class _Reader:
         if version not in VERSIONS:
             kind = "big-endian" if version & 0xFFFF == 0 else f"version {version}"
             raise ConfigError(
-                f"{self.path} is a GGUF file of a kind that is not read here ({kind}); read are the little-endian "
+                f"{self.path} is a GGUF file of an unsupported kind ({kind}); supported are the little-endian "
                 f"versions {' and '.join(map(str, VERSIONS))}.",
                 "Convert the model again with a current llama.cpp.",
             )
@@ -172,7 +172,7 @@ class _Reader:
             raise ConfigError(f"{self.path} is damaged: general.alignment is {alignment!r}.")
         start, size = align(self.at, alignment), len(self.data)
         if tensors and start + tensors[-1].offset >= size:
-            raise ConfigError(f"{self.path} is cut short: the data of {tensors[-1].name} is not there.")
+            raise ConfigError(f"{self.path} is cut short: the data of {tensors[-1].name} is missing.")
         return GgufHeader(version, keys, spans, tuple(tensors), alignment, start, size)
 
     def number(self, code: str) -> Any:
@@ -205,7 +205,7 @@ class _Reader:
             return [self.value(kind) for _ in range(length)]
         if kind == STRING:
             unpack, data, at = struct.Struct("<Q").unpack_from, self.data, self.at
-            for _ in range(length):  # this loop is where the time goes: a hundred thousand tokens
+            for _ in range(length):  # most time is spent here: a hundred thousand tokens
                 at += 8 + unpack(data, at)[0]
             self.at = at
             self.skip(0)
@@ -214,7 +214,7 @@ class _Reader:
         return SkippedList(length)
 
     def unknown(self, kind: int) -> str:
-        raise ConfigError(f"{self.path} has a value of type {kind}, which no version of GGUF knows.")
+        raise ConfigError(f"{self.path} has a value of type {kind}, which does not exist in any version of GGUF.")
 
     def tensor(self) -> GgufTensor:
         name = self.text()

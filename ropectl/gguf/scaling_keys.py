@@ -1,6 +1,6 @@
 """Finds the keys of a GGUF file that make llama.cpp compute a scaling method.
 
-Which form carries which method exactly:
+The exact form of each method:
 
 - a changed base: ``rope.freq_base``, in every architecture;
 - linear: type and factor; YaRN with its default ramp: type, factor, trained length, and where the attention
@@ -23,10 +23,10 @@ from ropectl.rope.frequencies import RopeFrequencies, whole_table_divisors, yarn
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import RopeConfigPatch, ScalingMethod, universal_config
 
-#: Stands for a pair that does not turn: cos is 1 exactly, and float32 holds the number.
+#: The divisor of a pair that does not turn: cos is 1 exactly, and float32 holds the number.
 STANDING_STILL = 1e30
 
-#: What llama.cpp holds: a signed 32-bit context length, and float32 numbers.
+#: The largest values that llama.cpp holds: a signed 32-bit context length, and float32 numbers.
 LARGEST_COUNT, LARGEST_NUMBER = 2**31 - 1, 3.4e38
 
 _YARN_RAMP = ("beta_fast", "beta_slow", "truncate")
@@ -37,13 +37,13 @@ class GgufPlan:
     """The differences between a GGUF file and its patched copy.
 
     Attributes:
-        architecture: Of the model, as llama.cpp names it.
+        architecture: Architecture of the model, as llama.cpp names it.
         method: Spec of the method.
-        context_length: What the file will declare [tokens].
+        context_length: The context that the file will declare [tokens].
         keys: Keys that are written, with their values.
         tensors: Float32 vectors that are written: divisors, one per rotary pair.
         removed: Keys and tensors of an earlier scaling that are left out.
-        frequencies: What llama.cpp computes from the copy.
+        frequencies: The frequencies that llama.cpp computes from the copy.
     """
 
     architecture: str
@@ -87,7 +87,7 @@ def plan_gguf(
         )
     frequencies = method.frequencies(geometry, seq_len)
     patch = method.config_patch(geometry, seq_len)
-    if geometry.num_turning is not None:  # which pairs turn is said by divisors, so all is said by them
+    if geometry.num_turning is not None:  # only divisors say which pairs turn, so they say everything
         patch = universal_config(geometry, frequencies, patch.max_position_embeddings)
     target = target_length or (seq_len if method.depends_on_seq_len else None) or method.target_length(geometry)
     target = max(target, geometry.original_max_position_embeddings)
@@ -106,7 +106,9 @@ def plan_gguf(
         tensors = dict.fromkeys(_divisor_tensors(header.architecture, method), values)
     prefix = f"{header.architecture}."
     written = {prefix + key: value for key, value in {**keys, **(native or {})}.items()}
-    _check_range(method, written)
+    for key, value in written.items():
+        if not isinstance(value, str) and value > (LARGEST_COUNT if isinstance(value, int) else LARGEST_NUMBER):
+            raise ConfigError(f"{method.label} needs {key} = {value:g}: more than a GGUF file and llama.cpp can hold.")
     old = [key for key in header.keys if key.startswith(prefix + "rope.scal") and key not in written]
     old += [t.name for t in header.tensors if t.name in DIVISOR_TENSORS and t.name not in tensors]
     return GgufPlan(header.architecture, str(method), target, written, tensors, tuple(old), frequencies)
@@ -123,16 +125,10 @@ def _check_patchable(source: Path, header: GgufHeader) -> None:
         raise UnsupportedModelError(f"GGUF files of architecture {header.architecture!r} are not patched: {reason}.")
 
 
-def _check_range(method: ScalingMethod, keys: dict[str, GgufValue]) -> None:
-    for key, value in keys.items():
-        if not isinstance(value, str) and value > (LARGEST_COUNT if isinstance(value, int) else LARGEST_NUMBER):
-            raise ConfigError(f"{method.label} needs {key} = {value:g}: more than a GGUF file and llama.cpp can hold.")
-
-
 def _native_keys(
     architecture: str, patch: RopeConfigPatch, frequencies: RopeFrequencies
 ) -> dict[str, GgufValue] | None:
-    """The scaling keys of a type that llama.cpp computes itself, or None where it has none."""
+    """Returns the scaling keys of a type that llama.cpp computes itself, or None where it has none."""
     block = patch.rope_parameters
     if block["rope_type"] == "default":
         return {}
@@ -155,7 +151,7 @@ def _divisor_tensors(architecture: str, method: ScalingMethod) -> tuple[str, ...
     if names is None:
         raise UnsupportedModelError(
             f"llama.cpp cannot compute {method.label} for models of architecture {architecture!r}: their graph takes no "
-            "divisors, and a file that brings them does not load or is run without them.",
+            "divisors, and a file with them does not load or is run without them.",
             "Possible there: none, a changed base (ntk, abf), pi, and yarn with its default ramp.",
         )
     return names

@@ -1,6 +1,6 @@
-"""A GGUF file written again with other keys and other one-dimensional tensors, all else byte for byte.
+"""Writes a copy of a GGUF file with other keys and other one-dimensional tensors, everything else byte for byte.
 
-Entries that stay are copied as they stand in the file, so no type is ever interpreted and quantized data of
+Entries that stay are copied as they are in the file, so no type is ever interpreted and quantized data of
 any kind, known here or not, is carried over. Data goes through a buffer of fixed size: memory does not grow
 with the file.
 """
@@ -68,7 +68,7 @@ def write_gguf(
 def _entries(
     file: IO[bytes], header: GgufHeader, keys: Mapping[str, GgufValue], removed: Collection[str]
 ) -> list[bytes]:
-    """Every key-value pair of the new file, as bytes."""
+    """Returns every key-value pair of the new file, as bytes."""
     entries = []
     for key, (start, end) in header.spans.items():
         if key in keys:

@@ -1,4 +1,4 @@
-"""The model hub, where there is no network: its cache at once, instead of half a minute of retries."""
+"""Asks only the hub's cache where there is no network, instead of half a minute of retries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from threading import Thread
 from urllib.parse import urlparse
 
-#: How long a name server may take before it is taken to be slow, not absent [s].
+#: Time after which a name server is taken to be slow, not absent [s].
 _PATIENCE = 2.0
 
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
@@ -20,9 +20,9 @@ def hub_host() -> str:
 
 
 def stay_offline_without_network() -> bool:
-    """Tells the hub client to look into its cache only, if its host has no address here; returns whether it did.
+    """Tells the hub client to use its cache only, if its host has no address here; returns whether it did.
 
-    Behind a proxy names are looked up elsewhere, so nothing is concluded there.
+    Behind a proxy, names are looked up elsewhere, so a missing address means nothing.
     """
     if any(os.environ.get(name) for name in _PROXIES) or not _is_unknown(hub_host()):
         return False
@@ -42,7 +42,7 @@ def _is_unknown(host: str) -> bool:
         except socket.gaierror:
             found.append(True)
 
-    thread = Thread(target=ask, daemon=True)  # a name server that does not answer must not hold us up
+    thread = Thread(target=ask, daemon=True)  # a name server that does not answer must not delay the command
     thread.start()
     thread.join(_PATIENCE)
     return bool(found)

@@ -1,4 +1,4 @@
-"""Which model, and which scaling: what every command that takes a checkpoint can be told."""
+"""The settings for model and scaling that the commands on checkpoints share."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ Attention = Annotated[
 
 
 class ConfigSettings(Settings):
-    """The settings of what reads a checkpoint's config and nothing else."""
+    """The settings of commands that read a checkpoint's config and nothing else."""
 
     model: ModelName = DEFAULT_MODEL
     revision: Revision = None
@@ -131,6 +131,6 @@ class ConfigSettings(Settings):
 
 
 class ModelSettings(ConfigSettings):
-    """The settings that everything shares that reads a checkpoint's weights."""
+    """The settings of commands that read a checkpoint's weights too."""
 
     allow_pickle: AllowPickle = False

@@ -1,6 +1,6 @@
 """Checks the names of devices, types and attention that torch and transformers know, without importing them.
 
-Plugins add devices and attention implementations. A name that is not a slip of a known one is left to the library.
+Plugins add devices and attention implementations. A name that is not a misspelling of a known one is left to the library.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ropectl.names import near_names, unknown_choice
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 DTYPES: tuple[str, ...] = get_args(Dtype)
 
-#: When a window or a document begins with the beginning-of-sequence token.
+#: The cases in which a window or a document begins with the beginning-of-sequence token.
 BosPolicy = Literal["auto", "always", "available", "never"]
 BOS_POLICIES: tuple[str, ...] = get_args(BosPolicy)
 
-#: Attention implementations of transformers 5; ``paged|`` may stand before one, and a ``/`` names a kernel of the hub.
+#: Attention implementations of transformers 5; ``paged|`` may come before one, and a name with ``/`` is a kernel on the hub.
 ATTENTION = ("eager", "sdpa", "flex_attention", "flash_attention_2", "flash_attention_3", "flash_attention_4")
 
-#: Types of devices in torch 2.13, the common ones first, and what known plugins call theirs.
+#: Types of devices in torch 2.13, the common ones first, and those of known plugins.
 DEVICES = (
     *("auto", "cpu", "cuda", "mps", "xpu", "npu"),
     *("meta", "hip", "xla", "ipu", "hpu", "mtia", "maia", "vulkan", "mkldnn", "opengl", "opencl", "ideep", "ve", "fpga", "lazy"),
@@ -35,7 +35,7 @@ def check_device(device: str) -> None:
     """Checks the type of a device, before anything is imported that takes seconds.
 
     Raises:
-        ConfigError: If it is a slip of one that is common.
+        ConfigError: If it is a misspelling of a common one.
     """
     kind = device.partition(":")[0]
     if kind in DEVICES:
@@ -61,8 +61,7 @@ def check_attention(attention: str | None, trusts_code: bool) -> None:
     if attention is None or trusts_code:
         return
     name = attention.removeprefix("paged|")
-    if name in ATTENTION or "/" in name or re.fullmatch(r"flash_attention_\d", name):
-        return
-    if not near_names(name, ATTENTION) and "|" in name:
+    is_known = name in ATTENTION or "/" in name or re.fullmatch(r"flash_attention_\d", name)
+    if is_known or ("|" in name and not near_names(name, ATTENTION)):
         return
     raise unknown_choice("attention", name, (*ATTENTION, "a kernel as ORGANISATION/NAME"))

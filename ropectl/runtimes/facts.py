@@ -1,4 +1,4 @@
-"""From a config to what its author meant by it."""
+"""Reads from a config what its author meant by it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def llama_config(geometry: RopeGeometry) -> dict[str, Any]:
 
 
 def _with_length(config: Mapping[str, Any], length: int) -> dict[str, Any]:
-    """Fills in a length that the file leaves to its class."""
+    """Returns a config with the length that the file leaves to its class."""
     section = text_section(config)
     if section.get("max_position_embeddings") is not None:
         return dict(config)

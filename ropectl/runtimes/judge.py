@@ -1,4 +1,4 @@
-"""A runtime's table against what the author meant."""
+"""Compares a runtime's table with what the author meant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ropectl.runtimes.views import CannotLoadError, View
 #: Largest relative difference that counts as the same: the float32 arithmetic of all runtimes stays below.
 DEVIATION_TOLERANCE = 1e-5
 
-#: What a person may do about it is a flag of the launch command.
+#: Problems that a flag of the launch command solves.
 SERVING_CODES = ("length-capped", "length-multiplied", "position-table-short")
 
 #: A pair below this stands still: its angle stays under 1e-6 within a million tokens [radians/token].
@@ -22,7 +22,7 @@ STANDING = 1e-12
 
 
 def relative_difference(actual: Sequence[float], meant: Sequence[float]) -> float:
-    """Returns the largest relative difference of a frequency, shape (P,) each; 1 where one was meant to stand still."""
+    """Returns the largest relative difference of a frequency, shape (P,) each; 1 where one turns that should stand still."""
     return max(
         abs(one - other) / other if other else float(one > STANDING) for one, other in zip(actual, meant, strict=True)
     )
@@ -42,9 +42,9 @@ def read(
         runtime: Its name.
         version: Its version.
         facts: The checkpoint.
-        view_of: What it reads of the config.
-        table_of: What it computes from that.
-        serve: Tokens that it serves by itself, None for no limit, and the red lines about them.
+        view_of: Returns what it reads of the config.
+        table_of: Returns what it computes from that.
+        serve: Returns the tokens that it serves by default, None for no limit, and the red lines about them.
     """
     rope_type = None
     try:
@@ -53,10 +53,9 @@ def read(
         table = table_of(view)
         usable, problems = serve(view)
         found = {length: table.frequencies(length) for length in facts.lengths}
-    except CannotLoadError as error:
-        return RuntimeReading(runtime, version, False, rope_type, None, None, None, None, (error.problem,))
-    except (ConfigError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
-        problem = Problem("cannot-load", f"stops on an impossible value: {str(error).splitlines()[0]}")
+    except (CannotLoadError, ConfigError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
+        impossible = f"stops on an impossible value: {str(error).splitlines()[0]}"
+        problem = error.problem if isinstance(error, CannotLoadError) else Problem("cannot-load", impossible)
         return RuntimeReading(runtime, version, False, rope_type, None, None, None, None, (problem,))
     frequencies = found[facts.target_length]
     deviation = max(relative_difference(found[n].inv_freq, facts.meant(n).inv_freq) for n in facts.lengths)
@@ -77,7 +76,7 @@ def read(
 def _frequency_lines(
     facts: CheckpointFacts, view: View, table: Table, found: dict[int, RopeFrequencies], deviation: float
 ) -> list[Problem]:
-    """The causes of what differs; what differs without a known cause is said as it is."""
+    """Returns the causes of what differs; a difference without a known cause is reported as it is."""
     lines: list[Problem] = []
     if deviation > DEVIATION_TOLERANCE:
         lines = [*view.causes, *table.causes] or [
@@ -96,7 +95,7 @@ def _frequency_lines(
 
 
 def length_lines(usable: int, target: int, how: str = "") -> list[Problem]:
-    """Returns the red line about a length that is served by itself, if it is not the target [tokens].
+    """Returns the red line about a length that is served by default, if it is not the target [tokens].
 
     Args:
         usable: What is served.

@@ -1,4 +1,4 @@
-"""The config override with which a server computes what was meant: found by trying, with the server's own reader."""
+"""How to start a server: with the config override that makes it compute what was meant, found by trying its own reader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.families import family_of, name_of
 from ropectl.hf.config.writer import patched_config
-from ropectl.records import RuntimeReading
+from ropectl.records import NextStep, RuntimeReading
 from ropectl.rope.method import RopeConfigPatch, universal_config
 from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES, relative_difference
 from ropectl.runtimes.runtime import CheckpointFacts
@@ -23,7 +23,7 @@ Reader = Callable[[CheckpointFacts], RuntimeReading]
 
 
 def can_start(facts: CheckpointFacts, reading: RuntimeReading) -> bool:
-    """Returns whether a server computes what was meant at the target length, whatever it does by itself."""
+    """Returns whether a server computes what was meant at the target length, whichever length it serves by default."""
     if reading.inv_freq is None or reading.attention_factor is None:
         return False
     meant = facts.meant(facts.target_length)
@@ -61,7 +61,7 @@ def overridden(facts: CheckpointFacts, values: Mapping[str, Any], merges: bool) 
     Args:
         facts: The checkpoint.
         values: What is written over its text part.
-        merges: Whether the server merges the scaling block with the one that stands there, or replaces it.
+        merges: Whether the server merges the scaling block with the one that is there, or replaces it.
     """
     section = {key: value for key, value in facts.section.items() if key != "rope_scaling"}
     current = facts.section.get("rope_scaling") or facts.section.get("rope_parameters") or {}
@@ -73,25 +73,37 @@ def overridden(facts: CheckpointFacts, values: Mapping[str, Any], merges: bool) 
     return replace(facts, config=config)
 
 
-def working_override(
-    facts: CheckpointFacts, reader: Reader, reaches: Callable[[CheckpointFacts], bool], merges: bool
-) -> dict[str, Any] | None:
-    """Returns the first override with which a server computes and reaches what was meant, or None.
+def server_step(
+    name: str,
+    facts: CheckpointFacts,
+    command: str,
+    override_flag: str,
+    reader: Reader,
+    reaches: Callable[[CheckpointFacts], bool],
+    merges: bool,
+) -> NextStep:
+    """Returns how to start a server on a checkpoint: as it stands, else with the first override that helps.
 
     Args:
+        name: The runtime.
         facts: The checkpoint.
+        command: What starts the server on the checkpoint as it stands.
+        override_flag: The option that takes an override.
         reader: The server's reader.
-        reaches: Whether the server then accepts the target length.
+        reaches: Returns whether the server accepts the target length.
         merges: As in :func:`overridden`.
     """
+    reading = reader(facts)
+    if can_start(facts, reading) and reaches(facts):
+        notes = tuple(line.text for line in reading.problems if line.code == "static-per-server")
+        return NextStep(name, command, None, notes)
     for values in candidate_overrides(facts):
         after = overridden(facts, values, merges)
         if can_start(facts, reader(after)) and reaches(after):
-            return values
-    return None
-
-
-def override_json(facts: CheckpointFacts, values: Mapping[str, Any]) -> str:
-    """Returns an override as one shell word; that of a nested text part stands under ``text_config``."""
-    nested = facts.section is not facts.config
-    return f"'{json.dumps({'text_config': dict(values)} if nested else dict(values))}'"
+            nested = facts.section is not facts.config
+            override = json.dumps({"text_config": values} if nested else values)
+            return NextStep(name, f"{command} {override_flag} '{override}'", None, ())
+    reasons = "; ".join(line.text for line in reading.problems)
+    if facts.method.depends_on_seq_len:
+        reasons += f". Write one length into a checkpoint: --freeze-at {facts.target_length}"
+    return NextStep(name, None, reasons)

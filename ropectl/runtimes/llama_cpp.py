@@ -133,7 +133,7 @@ class LlamaCpp(Runtime):
             why = f"{facts.method.name} depends on the length of the sequence; a GGUF file holds one table"
             return NextStep(self.name, None, f"{why}. Write one length: --freeze-at {facts.target_length}")
         patch = facts.method.config_patch(facts.geometry)
-        flags = _FLAGS.get(patch.rope_parameters["rope_type"], _no_flags)(facts, patch, arch)
+        flags = _flags(facts, patch, arch)
         if flags is not None:
             return _command(facts, flags)
         if arch in READS_FACTORS:
@@ -157,27 +157,27 @@ def _command(facts: CheckpointFacts, flags: list[str], notes: tuple[str, ...] = 
     )
 
 
-def _base_flag(patch: RopeConfigPatch) -> str:
-    return f"--rope-freq-base {patch.rope_parameters['rope_theta']:.10g}"
+def _flags(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[str] | None:
+    """Returns the flags with which ``llama-server`` computes a patch; None where no flags can say it."""
+    block = patch.rope_parameters
+    base = f"--rope-freq-base {block['rope_theta']:.10g}"
+    match block["rope_type"]:
+        case "yarn":
+            return _yarn_flags(facts, patch, arch, base)
+        case "llama3":  # no flags where the converter writes the frequencies into the file
+            return [] if arch in CONVERTS_LLAMA3 and LlamaCpp().readings(facts)[0].rope_type == "llama3" else None
+        case "proportional" if arch not in CONVERTS_PROPORTIONAL:
+            return None
+        case "linear" | "proportional" if "factor" in block:
+            return ["--rope-scaling linear", f"--rope-scale {block['factor']:.10g}", base]
+        case "default" | "proportional":  # the divisors in the file leave base and factor to the pairs that turn
+            return ["--rope-scaling none", base]
+        case _:
+            return None
 
 
-def _base(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[str] | None:
-    return ["--rope-scaling none", _base_flag(patch)]
-
-
-def _linear(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[str] | None:
-    return ["--rope-scaling linear", f"--rope-scale {patch.rope_parameters['factor']:.10g}", _base_flag(patch)]
-
-
-def _turning(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[str] | None:
-    """Flags for base and factor, which the divisors in the file leave to the pairs that turn."""
-    if arch not in CONVERTS_PROPORTIONAL:
-        return None
-    return _linear(facts, patch, arch) if "factor" in patch.rope_parameters else _base(facts, patch, arch)
-
-
-def _ramp(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[str] | None:
-    """Flags for yarn; None where only a ramp that is not rounded would do."""
+def _yarn_flags(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str, base: str) -> list[str] | None:
+    """Returns the flags for yarn; None where only a ramp that is not rounded would do."""
     block, geometry = patch.rope_parameters, facts.geometry
     factor, fast, slow = block["factor"], block.get("beta_fast", 32.0), block.get("beta_slow", 1.0)
     meant = facts.meant(facts.target_length)
@@ -188,7 +188,7 @@ def _ramp(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[str
         "--rope-scaling yarn",
         f"--rope-scale {factor:.10g}",
         f"--yarn-orig-ctx {geometry.original_max_position_embeddings}",
-        _base_flag(patch),
+        base,
     ]
     if (fast, slow) != (32.0, 1.0):
         flags += [f"--yarn-beta-fast {fast:g}", f"--yarn-beta-slow {slow:g}"]
@@ -196,21 +196,3 @@ def _ramp(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[str
     if abs(meant.attention_factor - own) > 1e-9:
         flags.append(f"--override-kv {arch}.rope.scaling.attn_factor=float:{meant.attention_factor / own:.10g}")
     return flags
-
-
-def _converted(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[str] | None:
-    """No flags where the converter writes the frequencies into the file; None elsewhere."""
-    return [] if arch in CONVERTS_LLAMA3 and LlamaCpp().readings(facts)[0].rope_type == "llama3" else None
-
-
-def _no_flags(facts: CheckpointFacts, patch: RopeConfigPatch, arch: str) -> list[str] | None:
-    return None
-
-
-_FLAGS: Mapping[str, Callable[[CheckpointFacts, RopeConfigPatch, str], list[str] | None]] = {
-    "default": _base,
-    "linear": _linear,
-    "yarn": _ramp,
-    "llama3": _converted,
-    "proportional": _turning,
-}

@@ -89,7 +89,7 @@ class Probe:
 
 
 class Runtime(ABC):
-    """One runtime: a file of this package with one subclass, which the matrix finds."""
+    """A program that runs checkpoints. Each is a file of this package with one subclass, which the matrix finds."""
 
     name: ClassVar[str]
     #: Place in the table.

@@ -1,4 +1,4 @@
-"""sglang: the config as transformers 5 reads it, rotary classes and length rules of its own.
+"""sglang: reads the config as transformers 5 reads it, with rotary classes and length rules of its own.
 
 Read: 0.5.23 (``layers/rotary_embedding/factory.py``, ``yarn.py``, ``rope_variant.py``,
 ``utils/hf_transformers/common.py:get_context_length``, ``models/llama.py``; transformers 5.19).
@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 from ropectl.records import NextStep, Problem, RuntimeReading
 from ropectl.runtimes import tables
 from ropectl.runtimes.judge import length_lines, read
-from ropectl.runtimes.launch import can_start, override_json, working_override
+from ropectl.runtimes.launch import server_step
 from ropectl.runtimes.runtime import CheckpointFacts, Runtime
 from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v5_view
-from ropectl.runtimes.vllm import INTERLEAVED, by_batch, float_linear, mscale_attention, server_refusal, stretched
+from ropectl.runtimes.vllm import INTERLEAVED, by_batch, float_linear, mscale_attention, stretched
 
 VERSION = "0.5.23"
 
-#: Families whose class hands on the share of pairs that turn (``models/gemma4_causal.py``).
+#: Families whose class passes on the share of pairs that turn (``models/gemma4_causal.py``).
 READS_SHARE = ("gemma4", "gemma4_text")
 
 
@@ -63,7 +63,7 @@ _TYPES: Mapping[str | None, Callable[[View], Table]] = {
 
 
 class Sglang(Runtime):
-    """sglang."""
+    """The sglang server."""
 
     name = "sglang"
     order = 30
@@ -87,14 +87,7 @@ class Sglang(Runtime):
         def reaches(changed: CheckpointFacts) -> bool:
             return context_length(v5_view(changed)) >= facts.target_length
 
-        reading = self._read(facts)
         command = (
             f"python -m sglang.launch_server --model-path {facts.shell_location} --context-length {facts.target_length}"
         )
-        notes = tuple(line.text for line in reading.problems if line.code == "static-per-server")
-        if can_start(facts, reading) and reaches(facts):
-            return NextStep(self.name, command, None, notes)
-        values = working_override(facts, self._read, reaches, merges=True)
-        if values is None:
-            return NextStep(self.name, None, server_refusal(facts, reading))
-        return NextStep(self.name, f"{command} --json-model-override-args {override_json(facts, values)}", None, ())
+        return server_step(self.name, facts, command, "--json-model-override-args", self._read, reaches, merges=True)

@@ -1,6 +1,6 @@
-"""The frequencies that a runtime computes from a view of a config, with its peculiarities as arguments.
+"""Computes the frequencies that a runtime makes of its view of a config, with its peculiarities as arguments.
 
-The formulas are those of ``ropectl.rope``; here they meet the numbers that a runtime reads, not those that were meant.
+The formulas are those of ``ropectl.rope``; here they get the numbers that a runtime reads, not those that were meant.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Table:
     """Rotary frequencies as a runtime builds them.
 
     Attributes:
-        frequencies: From the length of a sequence [tokens] to what it is rotated by.
+        frequencies: Maps the length of a sequence [tokens] to its frequencies.
         causes: Red lines that hold if the frequencies are not what was meant.
         attention_causes: Red lines that hold if the attention factor is not what was meant.
-        problems: Red lines that hold anyway.
+        problems: Red lines that always hold.
     """
 
     frequencies: Callable[[int], RopeFrequencies]
@@ -44,23 +44,23 @@ def static(inv_freq: Sequence[float], attention_factor: float = 1.0, **red_lines
 
 
 def default(view: View) -> Table:
-    """No scaling."""
+    """Returns the table without scaling."""
     return static(base_inv_freq(view.rotary_dim, view.theta))
 
 
 def linear(view: View) -> Table:
-    """Every frequency divided by ``factor``."""
+    """Returns every frequency divided by ``factor``."""
     factor = view.required("factor")
     return static([trained / factor for trained in base_inv_freq(view.rotary_dim, view.theta)])
 
 
 def ntk_static(view: View, factor: float) -> Table:
-    """The NTK-aware base of one scale, at every length."""
+    """Returns the NTK-aware base of one scale, at every length."""
     return static(base_inv_freq(view.rotary_dim, ntk_base(_geometry(view, 2), factor)))
 
 
 def dynamic(view: View) -> Table:
-    """The NTK-aware base of the length at hand, past ``max_position_embeddings``."""
+    """Returns the NTK-aware base of the current length, past ``max_position_embeddings``."""
     factor, start = view.required("factor"), view.max_positions
 
     def frequencies(seq_len: int) -> RopeFrequencies:
@@ -79,13 +79,13 @@ def yarn(
     truncate: bool,
     causes: tuple[Problem, ...] = (),
 ) -> Table:
-    """The ramp in the dimension index.
+    """Returns the ramp in the dimension index.
 
     Args:
         view: The config as read.
         length: What the runtime takes for the trained length [tokens].
         factor: What it takes for the factor.
-        attention: A, and why it may not be what was meant.
+        attention: A, and the reasons why it may not be what was meant.
         truncate: Whether it rounds the ramp outwards.
         causes: Red lines if the frequencies differ.
     """
@@ -103,7 +103,7 @@ def yarn_attention(
     mscales: bool = True,
     null_only: bool = False,
 ) -> tuple[float, tuple[Problem, ...]]:
-    """Returns A of a yarn block, and the keys that the runtime passes over.
+    """Returns A of a yarn block, and the keys that the runtime ignores.
 
     Args:
         block: The scaling block.
@@ -134,7 +134,7 @@ def yarn_attention(
 
 
 def llama3(view: View, defaults: Mapping[str, float] | None = None) -> Table:
-    """The ramp in rotations.
+    """Returns the ramp in rotations.
 
     Args:
         view: The config as read.
@@ -173,15 +173,15 @@ def longrope(
     attention_causes: tuple[Problem, ...] = (),
     problems: tuple[Problem, ...] = (),
 ) -> Table:
-    """Given divisors.
+    """Returns the table of given divisors.
 
     Args:
         view: The config as read.
-        is_long: From the length of a sequence to whether ``long_factor`` serves it.
+        is_long: Returns for the length of a sequence whether ``long_factor`` serves it.
         attention_factor: A, or that of the short and that of the long list.
         causes: Red lines if the frequencies differ.
         attention_causes: Red lines if A differs.
-        problems: Red lines anyway.
+        problems: Red lines in any case.
     """
     lists = longrope_divisors(view)
     factors = attention_factor if isinstance(attention_factor, tuple) else (attention_factor, attention_factor)
@@ -199,7 +199,7 @@ def su_attention(factor: float, length: int) -> float:
 
 
 def proportional(view: View, reads_factor: bool, reads_share: bool = True) -> Table:
-    """The fastest share of the pairs, the others stand still.
+    """Returns a table in which the fastest share of the pairs turns and the others stand still.
 
     Args:
         view: The config as read.
@@ -220,7 +220,7 @@ def proportional(view: View, reads_factor: bool, reads_share: bool = True) -> Ta
 
 
 def unknown(view: View) -> Table:
-    """A type that the runtime has no code for.
+    """Refuses a type that the runtime has no code for.
 
     Raises:
         CannotLoadError: Always.

@@ -1,4 +1,4 @@
-"""transformers: what its versions read, as data.
+"""transformers: the rules by which its versions read a config, as data.
 
 Read, and compared with the real functions by the tests: 4.44.2, 4.48.3, 4.51.3, 4.57.6, 5.0.0 and 5.24.0
 (``modeling_rope_utils.py``, ``models/llama``).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ropectl.records import NextStep, Problem, RuntimeReading
@@ -54,21 +54,18 @@ class TransformersRules:
     has_proportional: bool = False
 
 
-def _before_mscale(version: str, longrope: str, adds_head_dim: bool = True) -> TransformersRules:
-    return TransformersRules(
-        version,
-        v4_view,
-        yarn_reads_original=False,
-        yarn_reads_mscale=False,
-        yarn_reads_truncate=False,
-        longrope=longrope,
-        adds_head_dim=adds_head_dim,
-    )
-
-
+_OLDEST = TransformersRules(
+    "4.44",
+    v4_view,
+    yarn_reads_original=False,
+    yarn_reads_mscale=False,
+    yarn_reads_truncate=False,
+    longrope="long",
+    adds_head_dim=False,
+)
 VERSIONS = (
-    _before_mscale("4.44", longrope="long", adds_head_dim=False),
-    _before_mscale("4.48", longrope="short"),
+    _OLDEST,
+    replace(_OLDEST, version="4.48", longrope="short", adds_head_dim=True),
     TransformersRules("4.51", v4_view, yarn_overwrites_factor=True, yarn_reads_truncate=False, longrope="outer"),
     TransformersRules("4.57", v4_view, longrope="outer"),
     TransformersRules("5.x", v5_view, has_proportional=True),
@@ -133,10 +130,6 @@ def _longrope(view: View, rules: TransformersRules) -> Table:
     return tables.longrope(view, is_long, float(attention), tuple(causes), (read_length,))
 
 
-def _proportional(view: View, rules: TransformersRules) -> Table:
-    return tables.proportional(view, reads_factor=True) if rules.has_proportional else tables.unknown(view)
-
-
 _TYPES: Mapping[str | None, Callable[[View, TransformersRules], Table]] = {
     "default": lambda view, rules: tables.default(view),
     "linear": lambda view, rules: tables.linear(view),
@@ -144,7 +137,9 @@ _TYPES: Mapping[str | None, Callable[[View, TransformersRules], Table]] = {
     "llama3": lambda view, rules: tables.llama3(view),
     "yarn": _yarn,
     "longrope": _longrope,
-    "proportional": _proportional,
+    "proportional": lambda view, rules: (
+        tables.proportional(view, reads_factor=True) if rules.has_proportional else tables.unknown(view)
+    ),
 }
 
 
@@ -155,9 +150,8 @@ def table(view: View, rules: TransformersRules, facts: CheckpointFacts) -> Table
         CannotLoadError: If it stops.
     """
     section = facts.section
-    has_null = "head_dim" in section and section["head_dim"] is None
     if not rules.adds_head_dim:
-        lacks_head_dim = has_null
+        lacks_head_dim = "head_dim" in section and section["head_dim"] is None
     else:
         lacks_head_dim = facts.model_type in NULL_HEAD_DIM and section.get("head_dim") is None
         lacks_head_dim = lacks_head_dim and view.rope_type in _MULTIPLY_HEAD_DIM
@@ -203,7 +197,7 @@ class Transformers(Runtime):
 
 
 def _class(facts: CheckpointFacts) -> str:
-    """The class to type: models that also see or hear are loaded by the one that they name."""
+    """Returns the class to type: models that also see or hear are loaded by the one that they name."""
     architectures = facts.config.get("architectures") or ()
     is_nested = facts.section is not facts.config or any("_config" in key for key in facts.config)
     is_multimodal = is_nested and "CausalLM" not in str(architectures)

@@ -1,4 +1,4 @@
-"""Reads a config.json as the transformers 4 dialect, as the 5 dialect, and as llama.cpp's converter does.
+"""Reads a config.json as transformers 4, as transformers 5, and as llama.cpp's converter does.
 
 Read in transformers 4.44.2, 4.48.3, 4.51.3, 4.57.6, 5.0.0, 5.24.0 (``configuration_llama``, ``modeling_rope_utils``)
 and in llama.cpp's ``convert_hf_to_gguf`` (``TextModel.__init__``). vLLM 0.32 and sglang 0.5.23 load configs with
@@ -8,7 +8,7 @@ transformers 5.19, so they see the 5 dialect.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ropectl.hf.config.dialects import TYPES_WITH_ORIGINAL_LENGTH
@@ -44,7 +44,7 @@ _REQUIRED_V5 = {
 
 
 class CannotLoadError(Exception):
-    """A runtime stops on this file; carries the red line."""
+    """A runtime stops on this file; the exception carries the red line."""
 
     def __init__(self, text: str, code: str = "cannot-load") -> None:
         super().__init__(text)
@@ -53,17 +53,17 @@ class CannotLoadError(Exception):
 
 @dataclass(frozen=True)
 class View:
-    """A config as one reader takes it.
+    """A config as one reader understands it.
 
     Attributes:
         rope_type: Type of scaling; None where the reader finds a block without one.
         block: The scaling block; empty if it finds none.
-        theta: Base.
+        theta: The base.
         max_positions: ``max_position_embeddings`` [tokens].
         outer_original: Top-level ``original_max_position_embeddings`` [tokens].
         rotary_dim: d.
         model_type: The family.
-        causes: What the reader passes over; red lines if its frequencies then differ from what was meant.
+        causes: Keys that the reader ignores; red lines if its frequencies then differ from what was meant.
     """
 
     rope_type: str | None
@@ -73,7 +73,7 @@ class View:
     outer_original: int | None
     rotary_dim: int
     model_type: str
-    causes: tuple[Problem, ...] = field(default=())
+    causes: tuple[Problem, ...] = ()
 
     def required(self, key: str) -> Any:
         """Returns a value of the block.

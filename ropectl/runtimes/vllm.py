@@ -1,4 +1,4 @@
-"""vLLM: the config as transformers 5 reads it, rotary classes and length rules of its own.
+"""vLLM: reads the config as transformers 5 reads it, with rotary classes and length rules of its own.
 
 Read and run: 0.32.0 (``rotary_embedding/``, ``config/model.py:_get_and_verify_max_len``; transformers 5.19). The
 tokenizer's ``model_max_length`` caps pooling models with absolute positions only. Read: 0.9
@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ropectl.records import NextStep, Problem, RuntimeReading
 from ropectl.rope.frequencies import base_inv_freq
 from ropectl.runtimes import tables
 from ropectl.runtimes.judge import length_lines, read
-from ropectl.runtimes.launch import can_start, override_json, working_override
+from ropectl.runtimes.launch import server_step
 from ropectl.runtimes.runtime import CheckpointFacts, Probe, Runtime
 from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v4_view, v5_view
@@ -50,7 +49,7 @@ class VllmRules:
 
 
 def _old_view(facts: CheckpointFacts) -> View:
-    """As transformers 4, and the top-level original length beats the block's (``models/llama.py``)."""
+    """Returns what transformers 4 reads, but the top-level original length beats the block's (``models/llama.py``)."""
     view = v4_view(facts)
     if not view.block or not view.outer_original:
         return view
@@ -103,7 +102,7 @@ def _dynamic(view: View, rules: VllmRules) -> Table:
 
 
 def stretched(view: View, factor: float) -> Table:
-    """Dynamic NTK as one table, for ``max_position_embeddings`` * factor tokens: the scale is f^2 - f + 1."""
+    """Returns dynamic NTK as one table, for ``max_position_embeddings`` * factor tokens: the scale is f^2 - f + 1."""
     scale = factor * factor - factor + 1
     text = f"one table for every length, NTK-aware with scale {scale:g}"
     return tables.Table(tables.ntk_static(view, scale).frequencies, causes=(Problem("static-per-server", text),))
@@ -115,7 +114,7 @@ def by_batch(original: int) -> Callable[[int], bool]:
 
 
 def mscale_attention(view: View) -> tuple[tuple[float, float], tuple[Problem, ...]]:
-    """Returns A of longrope's short and long list, and the keys that are passed over."""
+    """Returns A of longrope's short and long list, and the keys that are ignored."""
     derived = tables.su_attention(view.max_positions / view.required(ORIGINAL), view.required(ORIGINAL))
     factors = [view.block.get(key) for key in ("short_mscale", "long_mscale")]
     short, long = (derived if factor is None else float(factor) for factor in factors)
@@ -127,7 +126,7 @@ def mscale_attention(view: View) -> tuple[tuple[float, float], tuple[Problem, ..
 
 
 def ntk_fixed(view: View) -> Table:
-    """NTK-fixed, or NTK-mixed with ``mixed_b`` (Su Jianlin, kexue.fm/archives/9706)."""
+    """Returns NTK-fixed, or NTK-mixed with ``mixed_b`` (Su Jianlin, kexue.fm/archives/9706)."""
     factor, mixed, pairs = view.required("factor"), view.block.get("mixed_b"), view.rotary_dim // 2
     trained = base_inv_freq(view.rotary_dim, view.theta)
     if mixed is None:
@@ -137,7 +136,7 @@ def ntk_fixed(view: View) -> Table:
 
 
 def float_linear(view: View) -> Table:
-    """Linear scaling, whose factor has to be a float: anything else is taken for a list of factors."""
+    """Returns linear scaling, whose factor has to be a float: anything else is taken for a list of factors."""
     if not isinstance(view.required("factor"), float):
         text = f"stops with TypeError: factor = {view.block['factor']} has to be written {view.block['factor']}.0"
         raise CannotLoadError(text, "integer-factor")
@@ -156,7 +155,7 @@ _TYPES: Mapping[str | None, Callable[[View, VllmRules], Table]] = {
 
 
 class Vllm(Runtime):
-    """vLLM."""
+    """The vLLM server."""
 
     name = "vllm"
     order = 20
@@ -194,7 +193,8 @@ class Vllm(Runtime):
         factors, causes = mscale_attention(view)
         text = f"longrope is decided once per server: serving {served} tokens, short prompts are rotated as long ones"
         is_long = served > original
-        problems = (Problem("static-per-server", text),) if is_long and _lists_differ(view.block) else ()
+        lists_differ = list(view.block.get("short_factor") or ()) != list(view.block.get("long_factor") or ())
+        problems = (Problem("static-per-server", text),) if is_long and lists_differ else ()
         if not rules.longrope_default:
             return tables.longrope(view, by_batch(original), factors, (), causes)
         return tables.longrope(view, lambda seq_len: is_long, factors, problems, causes, problems)
@@ -207,30 +207,11 @@ class Vllm(Runtime):
             view = v5_view(changed)
             return min(derived_length(view, NEW), table_rows(view, NEW)) >= facts.target_length
 
-        reading = reader(facts)
         command = f"vllm serve {facts.shell_location} --max-model-len {facts.target_length}"
-        notes = tuple(line.text for line in reading.problems if line.code == "static-per-server")
-        if can_start(facts, reading) and reaches(facts):
-            return NextStep(self.name, command, None, notes)
-        values = working_override(facts, reader, reaches, merges=False)
-        if values is None:
-            return NextStep(self.name, None, server_refusal(facts, reading))
-        return NextStep(self.name, f"{command} --hf-overrides {override_json(facts, values)}", None, ())
-
-
-def server_refusal(facts: CheckpointFacts, reading: RuntimeReading) -> str:
-    """Returns why a server cannot be started on a checkpoint, and what to do instead."""
-    reasons = "; ".join(line.text for line in reading.problems)
-    if facts.method.depends_on_seq_len:
-        return f"{reasons}. Write one length into a checkpoint: --freeze-at {facts.target_length}"
-    return reasons
+        return server_step(self.name, facts, command, "--hf-overrides", reader, reaches, merges=False)
 
 
 def _check_spelling(view: View) -> None:
     old, new = view.block.get("type"), view.block.get("rope_type")
     if old is not None and new is not None and old != new and (old, new) != ("su", "longrope"):
         raise CannotLoadError(f"stops: type is {old!r}, rope_type is {new!r}")
-
-
-def _lists_differ(block: Mapping[str, Any]) -> bool:
-    return list(block.get("short_factor") or ()) != list(block.get("long_factor") or ())

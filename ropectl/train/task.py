@@ -8,8 +8,7 @@ from typing import Any
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError
-from ropectl.hf.config.fingerprint import model_fingerprint
-from ropectl.hf.config.source import ModelSource, read_config
+from ropectl.hf.config.source import ModelSource, model_fingerprint, read_config
 from ropectl.hf.model.loading import LoadOptions
 from ropectl.names import unknown_choice
 from ropectl.train.schedule import SCHEDULES

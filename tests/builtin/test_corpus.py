@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ropectl.data.stdlib import is_held_out, module_paths, stdlib_documents
+from ropectl.data.text_sources.builtin import is_held_out, module_paths, stdlib_documents
 from ropectl.errors import DataError
 
 

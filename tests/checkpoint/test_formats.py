@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM
 from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.hf.config.source import read_config
-from ropectl.hf.model.patch import rotary_module
+from ropectl.hf.model.rotary import rotary_module
 from ropectl.rope.registry import all_methods, parse_method
 from tests.conftest import TRAINED, make_model
 from tests.tolerances import PARITY, UNIVERSAL_LOGITS

@@ -15,7 +15,8 @@ from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.hf.config.source import read_config
 from ropectl.hf.model.loading import LoadOptions, load_model
-from ropectl.hf.model.patch import apply_rope, rotary_module
+from ropectl.hf.model.patch import apply_rope
+from ropectl.hf.model.rotary import rotary_module
 from ropectl.reporter import Reporter
 from ropectl.rope.registry import parse_method
 from tests.gguf.loadable_gguf import CONTEXT, VOCABULARY, write_loadable

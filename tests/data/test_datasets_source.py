@@ -105,7 +105,7 @@ def test_no_hub() -> None:
         open_source("hf:no-such-owner/no-such-name")
     assert "local file" in caught.value.hint
     assert source_identity("hf:no-such-owner/no-such-name")[1][-1] is None
-    with pytest.raises(DataError, match="names no data set"):
+    with pytest.raises(DataError, match="does not name a data set"):
         open_source("hf:")
 
 

@@ -62,13 +62,18 @@ def write_tiny(
         values = generator.standard_normal(shape, dtype=np.float32)
         data = gguf.quants.quantize(values, kind)
         writer.add_tensor(name, data, raw_dtype=kind)
-    for name, vector in (vectors or {}).items():
+    finish(writer, vectors or {})
+    return path
+
+
+def finish(writer: gguf.GGUFWriter, vectors: Mapping[str, Sequence[float]]) -> None:
+    """Adds float32 vectors, and writes the file."""
+    for name, vector in vectors.items():
         writer.add_tensor(name, np.array(vector, dtype=np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return path
 
 
 def add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import gguf
 import numpy as np
 
-from tests.gguf.gguf_files import add
+from tests.gguf.gguf_files import add, finish
 
 HIDDEN, HEADS, WIDE, VOCABULARY, CONTEXT = 64, 4, 128, 320, 512
 
@@ -38,12 +38,7 @@ def write_loadable(
     generator = np.random.default_rng(0)
     for name, shape in shapes(architecture).items():
         writer.add_tensor(name, 0.4 * generator.standard_normal(shape, dtype=np.float32))
-    for name, vector in vectors.items():
-        writer.add_tensor(name, np.array(vector, dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer, vectors)
     return path
 
 

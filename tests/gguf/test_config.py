@@ -1,4 +1,4 @@
-"""What GGUF files say, against the package ``gguf`` and transformers; scaling as llama.cpp applies it."""
+"""The contents of GGUF files are read like the package ``gguf`` and transformers do, scaling as llama.cpp applies it."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tests.tolerances import GGUF_FLOAT32
 
 GEOMETRY = RopeGeometry(HEAD_DIM, THETA, LENGTH)
 ORIGINAL = {"rope.scaling.original_context_length": LENGTH, "context_length": 4 * LENGTH}
+YARN = {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, **ORIGINAL}
 
 
 def test_header_says_what_the_gguf_package_reads(tmp_path: Path) -> None:
@@ -89,50 +90,26 @@ def test_partial_rotary(tmp_path: Path, rotary: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("architecture", "keys", "spec", "length"),
+    ("architecture", "keys", "spec"),
     [
-        ("llama", {}, "none", LENGTH),
-        ("llama", {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0, **ORIGINAL}, "pi:factor=4", LENGTH),
-        ("llama", {"rope.scaling.factor": 4.0, **ORIGINAL}, "pi:factor=4", LENGTH),
-        ("llama", {"rope.scale_linear": 4.0, **ORIGINAL}, "pi:factor=4", LENGTH),
-        ("llama", {"rope.scaling.type": "none", "rope.scaling.factor": 4.0}, "none", LENGTH),
-        ("llama", {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, **ORIGINAL}, "yarn:factor=4", LENGTH),
-        ("llama", {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0}, "yarn:factor=4", LENGTH),
-        (  # what the converter writes and the loader overwrites or never reads
-            "llama",
-            {
-                "rope.scaling.type": "yarn",
-                "rope.scaling.factor": 4.0,
-                "rope.scaling.yarn_attn_factor": 2.0,
-                "rope.scaling.yarn_beta_fast": 8.0,
-                **ORIGINAL,
-            },
-            "yarn:factor=4",
-            LENGTH,
-        ),
-        (
-            "mistral3",
-            {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.yarn_beta_fast": 8.0, **ORIGINAL},
-            "yarn:factor=4,beta_fast=8",
-            LENGTH,
-        ),
-        (  # 1 / (1 + 0.1 ln 4): the multiplier that leaves an attention factor of 1
-            "llama",
-            {
-                "rope.scaling.type": "yarn",
-                "rope.scaling.factor": 4.0,
-                "rope.scaling.attn_factor": 0.8782488562869419,
-                **ORIGINAL,
-            },
-            "yarn:factor=4,attention_factor=1",
-            LENGTH,
-        ),
+        ("llama", {}, "none"),
+        ("llama", {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0, **ORIGINAL}, "pi:factor=4"),
+        ("llama", {"rope.scaling.factor": 4.0, **ORIGINAL}, "pi:factor=4"),
+        ("llama", {"rope.scale_linear": 4.0, **ORIGINAL}, "pi:factor=4"),
+        ("llama", {"rope.scaling.type": "none", "rope.scaling.factor": 4.0}, "none"),
+        ("llama", YARN, "yarn:factor=4"),
+        ("llama", {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0}, "yarn:factor=4"),
+        # what the converter writes and the loader overwrites or never reads
+        ("llama", {**YARN, "rope.scaling.yarn_attn_factor": 2.0, "rope.scaling.yarn_beta_fast": 8.0}, "yarn:factor=4"),
+        ("mistral3", {**YARN, "rope.scaling.yarn_beta_fast": 8.0}, "yarn:factor=4,beta_fast=8"),
+        # 1 / (1 + 0.1 ln 4): the multiplier that leaves an attention factor of 1
+        ("llama", {**YARN, "rope.scaling.attn_factor": 0.8782488562869419}, "yarn:factor=4,attention_factor=1"),
     ],
 )
-def test_scaling_keys(tmp_path: Path, architecture: str, keys: dict[str, Any], spec: str, length: int) -> None:
+def test_scaling_keys(tmp_path: Path, architecture: str, keys: dict[str, Any], spec: str) -> None:
     rope = read_config(str(write_tiny(tmp_path / "tiny.gguf", architecture, keys))).rope
     assert str(rope.method) == spec
-    assert rope.geometry == RopeGeometry(HEAD_DIM, THETA, length)
+    assert rope.geometry == GEOMETRY
 
 
 @pytest.mark.parametrize(("factor", "low", "high"), [(8.0, 1.0, 4.0), (32.0, 1.0, 4.0), (4.0, 1.0, 32.0)])

@@ -1,4 +1,4 @@
-"""A scaling written into config.json: both dialects, one layer type, and nothing else changed."""
+"""A scaling is written into config.json in both dialects, for one layer type, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ GEMMA3_V4 = {
     "rope_theta": 1e6, "rope_local_base_freq": 1e4, "rope_scaling": {"rope_type": "linear", "factor": 8.0},
 }  # fmt: skip
 
-LAYERED = [
-    "gemma3_text",
-    "gemma3n_text",
-    "olmo3",
-    "laguna",
-    "mellum",
-    "modernbert-decoder",
-    "mimo_v2_flash",
-    "dory",
-    "zaya",
-]
+LAYERED = (
+    *(
+        "gemma3_text",
+        "gemma3n_text",
+        "olmo3",
+        "laguna",
+        "mellum",
+        "modernbert-decoder",
+        "mimo_v2_flash",
+        "dory",
+        "zaya",
+    ),
+)
 
 
 def write(config: dict[str, Any], method: ScalingMethod, layers: str | None = None) -> dict[str, Any]:
@@ -147,14 +149,8 @@ def test_the_length_beside_the_block_agrees_with_it(model_type: str) -> None:
 @pytest.mark.parametrize("stored", [{"head_dim": None}, {}])
 def test_null_head_dim_is_written_out(stored: dict[str, Any]) -> None:
     """transformers' yarn multiplies a null head_dim."""
-    config = {
-        "model_type": "mixtral",
-        "hidden_size": 64,
-        "num_attention_heads": 4,
-        "max_position_embeddings": 128,
-        **stored,
-    }
-    result = write({**config, "rope_theta": 1e4}, parse_method("yarn:factor=4"))
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "max_position_embeddings": 128}
+    result = write({"model_type": "mixtral", "rope_theta": 1e4, **sizes, **stored}, parse_method("yarn:factor=4"))
     assert result["head_dim"] == 16
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from ropectl.errors import ConfigError, MethodError, PatchError
+from ropectl.errors import MethodError, PatchError
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.geometry import describe_rope
 from ropectl.hf.model.patch import apply_rope
@@ -77,13 +77,7 @@ def test_latent_attention_computes_what_a_new_model_does(model_type: str) -> Non
 )
 def test_applying_the_own_scaling_again_changes_nothing(extra: dict[str, float]) -> None:
     """The softmax scale of a checkpoint is part of what it computes, even where no method speaks of it."""
-    block = {
-        "rope_type": "yarn",
-        "factor": 4.0,
-        "original_max_position_embeddings": TRAINED,
-        "rope_theta": 1e4,
-        **extra,
-    }
+    block = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": TRAINED, "rope_theta": 1e4} | extra
     model = tiny_model("deepseek_v3", rope_parameters=block, max_position_embeddings=4 * TRAINED)
     base, own = logits(model), describe_rope(text_config_values(model)).method
     with apply_rope(model, own, seq_len=160):
@@ -183,13 +177,6 @@ def test_both_kinds_of_layers_can_be_scaled_one_after_the_other() -> None:
                 assert again.geometry == outer.geometry
         verify_rope(model, outer.frequencies, "sliding_attention")
     assert torch.equal(logits(model), base)
-
-
-def test_layers_that_are_not_there_are_refused() -> None:
-    with pytest.raises(ConfigError, match="one rotary table"):
-        apply_rope(tiny_model("llama"), parse_method("pi:factor=2"), layers="full_attention")
-    with pytest.raises(ConfigError, match="sliding_attention, full_attention"):
-        apply_rope(tiny_model("gemma3_text"), parse_method("pi:factor=2"), layers="global")
 
 
 def test_yarn_without_rounding_is_exact_in_layer_blocks() -> None:

@@ -30,7 +30,9 @@ def test_what_is_not_in_the_cache_is_one_message(tmp_path: Path) -> None:
     """No retries for half a minute."""
     done = run(tmp_path, "inspect", "org/model")
     assert done.returncode == 2 and not done.stdout
-    assert "'org/model' is not a folder here" in done.stderr and "no way to hub.invalid from here" in done.stderr
+    assert (
+        "'org/model' is not a folder here" in done.stderr and "hub.invalid cannot be reached from here" in done.stderr
+    )
     assert "Retry" not in done.stderr and len(done.stderr.splitlines()) == 2
 
 

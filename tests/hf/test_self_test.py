@@ -24,7 +24,8 @@ from transformers import (
 
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.geometry import describe_rope
-from ropectl.hf.model.patch import apply_rope, rotary_module
+from ropectl.hf.model.patch import apply_rope
+from ropectl.hf.model.rotary import rotary_module
 from ropectl.hf.self_test.checks import (
     Check,
     check_casts,
@@ -287,9 +288,9 @@ def test_no_base_serves_a_single_pair() -> None:
 @pytest.mark.process
 def test_record(code: RotaryCode) -> None:
     methods = [parse_method(spec) for spec in ("none", "yarn:factor=4", "dynamic-ntk")]
-    threads = torch.get_num_threads()
+    threads, before = torch.get_num_threads(), code.module.inv_freq.clone()
     record = self_test("numbers", code, GEOMETRY, methods, 512)
-    assert torch.get_num_threads() == threads
+    assert torch.get_num_threads() == threads and torch.equal(code.module.inv_freq, before)
     assert record["passed"] and record["pairing"] == "half-split" and len(record["checks"]) == 27
     assert {check["seq_len"] for check in record["checks"] if check["method"] == "dynamic-ntk"} == {512}
     labels = [(curve["kind"], curve["method"]) for curve in record["decay"]]
@@ -307,13 +308,6 @@ def test_code_that_gives_no_number_fails(code: RotaryCode) -> None:
 
     checks = run_checks(replace(code, apply=broken), EXPECTED, TARGET)[0]
     assert [check.passed for check in checks] == [True, False, False, False, False, False, False, True, True]
-
-
-@pytest.mark.process
-def test_a_partial_scaling_is_not_left_behind(code: RotaryCode) -> None:
-    before = code.module.inv_freq.clone(), dict(code.model.config.rope_parameters)
-    self_test("numbers", code, GEOMETRY, [parse_method("yarn:factor=4")], 256)
-    assert torch.equal(code.module.inv_freq, before[0]) and code.model.config.rope_parameters == before[1]
 
 
 def test_refusals(code: RotaryCode) -> None:

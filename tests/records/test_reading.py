@@ -14,7 +14,8 @@ from ropectl.records.reading import KINDS, read_as, read_record
 from ropectl.report.run_files import check_version
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
-from ropectl.runtimes import llama_config, patch_facts, read_all
+from ropectl.runtimes.facts import llama_config, patch_facts
+from ropectl.runtimes.matrix import read_all
 from tests.report import records
 
 STORED = Path(__file__).parents[2] / "docs" / "records"

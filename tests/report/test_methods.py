@@ -9,7 +9,7 @@ from ropectl.report.views.methods import method_page, methods_list
 from ropectl.report.writers.terminal import terminal_lines
 from ropectl.rope.catalog import describe_method
 from ropectl.rope.registry import all_methods
-from ropectl.runtimes.reference import reference_readings
+from ropectl.runtimes.matrix import reference_readings
 
 NAMES = list(all_methods())
 WIDTHS = [60, 80, 120]

@@ -9,7 +9,8 @@ import pytest
 from ropectl.report.tables.runtimes import deviation_text, runtime_parts
 from ropectl.report.writers.terminal import terminal_lines
 from ropectl.rope.registry import parse_method
-from ropectl.runtimes import patch_facts, read_all
+from ropectl.runtimes.facts import patch_facts
+from ropectl.runtimes.matrix import read_all
 from tests.runtimes.cases import GEOMETRY, LISTS, LLAMA3, YARN, base_config, facts, scaled, v5_only
 
 

@@ -17,7 +17,7 @@ from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import Reference, ScalingMethod
 from ropectl.rope.profile import REFERENCE, divisor_profile
 from ropectl.rope.registry import all_methods, parse_method
-from ropectl.runtimes.reference import reference_readings
+from ropectl.runtimes.matrix import reference_readings
 
 NAMES = list(all_methods())
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from typing import Any
 from ropectl.hf.config.writer import patched_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import all_methods, parse_method
-from ropectl.runtimes import CheckpointFacts
+from ropectl.runtimes.runtime import CheckpointFacts
 from tests.rope.test_contract import example
 
 GEOMETRY = RopeGeometry(64, 500_000.0, 2048)

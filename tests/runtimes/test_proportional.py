@@ -8,10 +8,13 @@ import pytest
 
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.writer import patched_config
+from ropectl.records import RuntimeReading
 from ropectl.rope.frequencies import base_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
-from ropectl.runtimes import CheckpointFacts, RuntimeReading, llama_config, next_steps, patch_facts, read_all
+from ropectl.runtimes.facts import llama_config, patch_facts
+from ropectl.runtimes.matrix import next_steps, read_all
+from ropectl.runtimes.runtime import CheckpointFacts
 from tests.tolerances import EXACT
 
 GEOMETRY = RopeGeometry(512, 1e6, 8192, 64)

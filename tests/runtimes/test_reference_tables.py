@@ -7,17 +7,12 @@ from typing import Any
 
 import pytest
 
+from ropectl.records import RuntimeReading
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
-from ropectl.runtimes import (
-    CheckpointFacts,
-    RuntimeReading,
-    config_facts,
-    llama_config,
-    next_steps,
-    patch_facts,
-    read_all,
-)
+from ropectl.runtimes.facts import config_facts, llama_config, patch_facts
+from ropectl.runtimes.matrix import next_steps, read_all
+from ropectl.runtimes.runtime import CheckpointFacts
 from tests.runtimes.cases import GEOMETRY, KNOWN, LISTS, LLAMA3, TARGET, YARN, base_config, facts, scaled, v5_only
 from tests.tolerances import EXACT
 

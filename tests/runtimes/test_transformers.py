@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from ropectl.records import RuntimeReading
 from ropectl.rope.registry import parse_method
-from ropectl.runtimes import CheckpointFacts, RuntimeReading
+from ropectl.runtimes.runtime import CheckpointFacts
 from ropectl.runtimes.transformers import Transformers
 from tests.runtimes.cases import CASES, GEOMETRY, lengths_of
 from tests.runtimes.real_rotary import real_tables

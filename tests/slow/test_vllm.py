@@ -10,7 +10,6 @@ Needs the model (see ``real_model.py``) and a python whose environment holds vLL
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import pytest
 from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.runtime_check import RuntimeCheckSettings, verify_runtime
 from ropectl.checkpoint.settings import PatchSettings
-from tests.slow.real_model import smollm2_file
+from tests.slow.real_model import named_by, smollm2_file
 from tests.tolerances import RUNTIME
 
 pytestmark = pytest.mark.slow
@@ -39,10 +38,7 @@ REQUESTS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    path = os.environ.get("ROPECTL_VLLM_PYTHON")
-    if not path:
-        pytest.skip("ROPECTL_VLLM_PYTHON does not name the python of an environment with vLLM")
-    return Path(path)
+    return named_by("ROPECTL_VLLM_PYTHON", "the python of an environment with vLLM")
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 import ropectl
 from ropectl.hf.config.geometry import describe_rope
-from ropectl.hf.model.patch import verify_rope
+from ropectl.hf.model.rotary import verify_rope
 from ropectl.train.context_parallel.group import ContextParallel
 from tests.conftest import make_model
 from tests.tolerances import SHARED_SEQUENCE, SHARED_SEQUENCE_BFLOAT16

@@ -21,7 +21,7 @@ from ropectl import memory
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.evaluate.cost import ForwardCost
 from ropectl.hf.config.shape import ModelShape
-from ropectl.hf.model.skeleton import cut
+from ropectl.hf.model.model_class import cut
 from ropectl.train import trainer
 from ropectl.train.engine.loss import CausalLoss
 from ropectl.train.estimate import calibration, run_estimate

@@ -66,7 +66,7 @@ def _explain(name: str | None, as_json: bool) -> None:
     from ropectl.errors import ConfigError
     from ropectl.report.views.methods import method_page, methods_list
     from ropectl.rope.registry import all_methods, find_method
-    from ropectl.runtimes.reference import describe_with_runtimes, reference_readings
+    from ropectl.runtimes.matrix import describe_with_runtimes, reference_readings
 
     if name is None and not as_json:
         output.print_parts(methods_list(list(all_methods().values())))

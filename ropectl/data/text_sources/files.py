@@ -1,4 +1,4 @@
-"""Text in files: plain text, JSON lines, Parquet and Arrow, alone, in a folder or by a glob pattern."""
+"""Text in files: plain text, JSON lines, Parquet and Arrow; single files, a folder or a glob pattern."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class TextFiles(TextSource):
     help: ClassVar[str] = "a file, a folder, a glob; `FILE.jsonl#FIELD`, likewise `.parquet` and `.arrow`"
 
     def matches(self, source: str) -> bool:
-        """Returns True: every other kind is asked before."""
+        """Returns True: every other kind has been asked before."""
         return True
 
     def documents(self, source: str) -> Iterator[Document]:
-        """Returns one document a file, or a row of a file of rows.
+        """Returns one document per file, or per row of a file of rows.
 
         Raises:
-            DataError: If nothing is there, or a file is not what its name says.
+            DataError: If there is no such text, or a file is not what its name says.
         """
         address = parse_address(source, "#")
         paths = _paths(address.name, source)
-        return (document for path in paths for document in _reader(path)(path, address.field))
+        return (document for path in paths for document in READERS.get(path.suffix, _whole_text)(path, address.field))
 
     def identity(self, source: str) -> Any:
         """Returns the field, and the stamps of the files."""
@@ -90,16 +90,12 @@ def _json_document(path: Path, number: int, line: bytes, field: str) -> Document
     return document
 
 
-#: How files are read, by the end of their names; all others are one text each.
+#: The readers of files, by the end of their names; all other files are one text each.
 READERS: dict[str, Callable[[Path, str], Iterator[Document]]] = {
     ".jsonl": _json_lines,
     ".parquet": data_file_documents,
     ".arrow": data_file_documents,
 }
-
-
-def _reader(path: Path) -> Callable[[Path, str], Iterator[Document]]:
-    return READERS.get(path.suffix, _whole_text)
 
 
 def _not_text(path: Path) -> DataError:

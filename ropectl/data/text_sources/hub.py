@@ -27,14 +27,14 @@ class HubDataset(TextSource):
     is_remote: ClassVar[bool] = True
 
     def matches(self, source: str) -> bool:
-        """Returns whether it begins with ``hf:``."""
+        """Returns whether a source begins with ``hf:``."""
         return source.startswith(PREFIX)
 
     def documents(self, source: str) -> Iterator[Document]:
-        """Returns the documents of a data set, one a row.
+        """Returns the documents of a data set, one per row.
 
         Raises:
-            DataError: If it is not there or not allowed, or has no such split or field.
+            DataError: If it does not exist or is not accessible, or has no such split or field.
         """
         address = parse_hub_address(source)
         stay_offline_without_network()
@@ -45,7 +45,7 @@ class HubDataset(TextSource):
         return documents_of(dataset, f"{address.name}:{address.split}", address.field)
 
     def identity(self, source: str) -> Any:
-        """Returns the parts of the address and the commit on the hub (None where the hub does not tell), or the files' stamps."""
+        """Returns the parts of the address and the commit on the hub (None where the hub does not give one), or the files' stamps."""
         address = parse_hub_address(source)
         if exists(address.name):
             return [*address, file_stamps(visible_files(Path(address.name)))]
@@ -54,7 +54,7 @@ class HubDataset(TextSource):
             from huggingface_hub import HfApi
 
             revision = HfApi().dataset_info(address.name, timeout=10).sha
-        except Exception:  # whatever is wrong is said, with a hint, where the data set is opened
+        except Exception:  # whatever is wrong is reported, with a hint, where the data set is opened
             revision = None
         return [*address, revision]
 
@@ -67,5 +67,5 @@ def parse_hub_address(source: str) -> Address:
     """
     address = parse_address(source.removeprefix(PREFIX), ",:#")
     if not address.name:
-        raise DataError(f"{source!r} names no data set.", "Type: --text hf:NAME[,CONFIG][:SPLIT][#FIELD]")
+        raise DataError(f"{source!r} does not name a data set.", "Type: --text hf:NAME[,CONFIG][:SPLIT][#FIELD]")
     return address._replace(split=address.split or DEFAULT_SPLIT)

@@ -1,4 +1,4 @@
-"""Data sets that ``save_to_disk`` has written: ``FOLDER[:SPLIT][#FIELD]``."""
+"""Data sets written by ``save_to_disk``: ``FOLDER[:SPLIT][#FIELD]``."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ropectl.errors import DataError
 
 
 class SavedDataset(TextSource):
-    """A folder that ``save_to_disk`` of a Dataset or DatasetDict has written."""
+    """A folder written by ``save_to_disk`` of a Dataset or DatasetDict."""
 
     name: ClassVar[str] = "saved"
     spelling: ClassVar[str] = "a saved data set"
     help: ClassVar[str] = "`FOLDER[:SPLIT][#FIELD]`, a data set saved to disk"
 
     def matches(self, source: str) -> bool:
-        """Returns whether it names such a folder."""
+        """Returns whether a source names such a folder."""
         folder = Path(parse_address(source, ":#").name)
         return _is_one(folder) or _is_many(folder)
 
     def documents(self, source: str) -> Iterator[Document]:
-        """Returns the documents of the data set, one a row.
+        """Returns the documents of the data set, one per row.
 
         Raises:
             DataError: If it has no such split or field, or is damaged.

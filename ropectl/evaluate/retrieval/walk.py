@@ -22,8 +22,7 @@ from torch import Tensor
 from ropectl.evaluate.forward import Forward, logits_at_once
 from ropectl.evaluate.retrieval.answers import Answers, Stop, TrialScore
 from ropectl.evaluate.retrieval.prefix_tree import Node, Target, build_tree
-from ropectl.hf.model.cache import branch, can_crop, crop
-from ropectl.hf.model.roomy_cache import make_room
+from ropectl.hf.model.cache import branch, can_crop, crop, make_room
 from ropectl.reporter import Progress, no_progress
 from ropectl.tasks.trial import Trial
 

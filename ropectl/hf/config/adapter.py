@@ -1,7 +1,7 @@
-"""LoRA adapter folders: the base they belong to, and the scaling they were trained with.
+"""Reads LoRA adapter folders: the base they belong to, and the scaling they were trained with.
 
-An adapter learns on scaled positions, and is worth nothing on others. Its folder therefore needs the scaling
-beside it, in ``ropectl.json``; an adapter without it is refused until a method is named.
+An adapter learns on scaled positions and is useless on others. Its folder therefore needs the scaling too,
+in ``ropectl.json``; an adapter without it is refused until a method is named.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Adapter:
     Attributes:
         path: The adapter's folder.
         base_rope: What the base's own config says, which is what it computes when it is loaded.
-        is_described: Whether the scaling it was trained with is known.
+        is_described: Whether it is known with which scaling it was trained.
     """
 
     path: Path
@@ -34,7 +34,7 @@ class Adapter:
 
 
 def is_adapter(path: Path) -> bool:
-    """Returns whether a folder holds an adapter and no whole model."""
+    """Returns whether a folder holds an adapter and not a whole model."""
     return (path / ADAPTER_CONFIG).is_file() and not (path / "config.json").is_file()
 
 
@@ -42,7 +42,7 @@ def base_of_adapter(path: Path) -> tuple[str, str | None]:
     """Returns name and revision of the model that an adapter belongs to.
 
     Raises:
-        ConfigError: If the adapter does not say it.
+        ConfigError: If the adapter does not name one.
     """
     file = path / ADAPTER_CONFIG
     try:
@@ -51,9 +51,9 @@ def base_of_adapter(path: Path) -> tuple[str, str | None]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{file} does not say which model the adapter belongs to: {error!r}.") from None
     if not isinstance(name, str) or not name:
-        raise ConfigError(f"{file} says base_model_name_or_path = {name!r}, which is not a model.", f"Mend {file}.")
-    beside = path / name
-    return (str(beside) if not Path(name).exists() and beside.is_dir() else name), content.get("revision")
+        raise ConfigError(f"{file} says base_model_name_or_path = {name!r}, which is not a model.", f"Correct {file}.")
+    relative = path / name
+    return (str(relative) if not Path(name).exists() and relative.is_dir() else name), content.get("revision")
 
 
 def merge_adapter(model: Any, adapter: Adapter, allow_pickle: bool = False) -> Any:
@@ -80,7 +80,7 @@ def merge_adapter(model: Any, adapter: Adapter, allow_pickle: bool = False) -> A
 
 
 def _untie_if_different(model: Any) -> None:
-    """Says in the config what merging did: an adapter that trained embedding or head apart has untied them."""
+    """Records in the config what merging did: an adapter that trained embedding or head separately has untied them."""
     head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
     config = model.config.get_text_config()
     if config.tie_word_embeddings and head is not None and head.weight.data_ptr() != embedding.weight.data_ptr():

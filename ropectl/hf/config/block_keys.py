@@ -1,4 +1,4 @@
-"""Keys of a scaling block that do not mean the same everywhere: what a family makes of them, and warnings."""
+"""Interprets keys of a scaling block that do not mean the same everywhere, and warns where runtimes disagree."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ropectl.rope.frequencies import yarn_attention_factor
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.methods.ntk import ntk_base
 
-#: Relative difference between two spellings of one attention factor that is no more than rounding.
+#: Relative difference between two spellings of one attention factor that is only rounding.
 _SAME = 1e-6
 
 
 def family_parameters(section: Mapping[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
-    """Returns a scaling block in common terms, where the family means something of its own by its keys.
+    """Returns a scaling block in common terms, where the family gives its keys a meaning of its own.
 
     Args:
         section: The config's text part.
         parameters: The block, with ``rope_type``, ``rope_theta`` and ``factor`` filled in.
 
     Raises:
-        UnsupportedModelError: If no method can stand for what the family computes.
+        UnsupportedModelError: If no method computes what the family does.
     """
     family, result = family_of(section), dict(parameters)
     if layer_blocks(section):
@@ -45,9 +45,9 @@ def family_parameters(section: Mapping[str, Any], parameters: dict[str, Any]) ->
 
 
 def trained_base(section: Mapping[str, Any], block: Mapping[str, Any], geometry: RopeGeometry) -> float | None:
-    """Returns the base that a ``dynamic`` block with a fixed ``alpha`` stands for; None for all other blocks.
+    """Returns the base that a ``dynamic`` block with a fixed ``alpha`` means; None for all other blocks.
 
-    HunYuan's models were trained with it, so it is no scaling but the base itself: b * alpha^(d/(d-2)).
+    HunYuan's models were trained with it, so it is not a scaling but the base itself: b * alpha^(d/(d-2)).
     """
     alpha = block.get("alpha")
     is_dynamic = block.get("rope_type", block.get("type")) == "dynamic"
@@ -55,7 +55,7 @@ def trained_base(section: Mapping[str, Any], block: Mapping[str, Any], geometry:
 
 
 def block_warnings(parameters: Mapping[str, Any], max_positions: int, length: int) -> list[str]:
-    """Returns what a person should know of a ``yarn`` block that runtimes read differently.
+    """Returns warnings about a ``yarn`` block that runtimes read differently.
 
     Args:
         parameters: The block, with ``rope_type`` and ``factor`` filled in.

@@ -1,7 +1,7 @@
-"""The two dialects of a rotary config, and the checks on a file before anything completes or repairs it.
+"""Reads the two dialects of a rotary config, and checks a file before anything completes or repairs it.
 
-transformers fills missing keys, lets one of two contradicting keys win and warns about impossible values
-at most. What a file really says has to be looked at before.
+transformers fills in missing keys, lets one of two contradicting keys win and at most warns about impossible values.
+What a file really says has to be checked before.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.families import REFUSED_MODEL_TYPES, ROPE_TYPE_ALIASES, family_of
-from ropectl.hf.config.layers import layer_blocks
+from ropectl.hf.config.layers import choose_layer_type, layer_blocks
 from ropectl.rope.methods.pi import PositionInterpolation
 from ropectl.rope.proportional import common_block
 
@@ -34,6 +34,14 @@ _BLOCK_TYPES: dict[str, type] = {
     "long_factor": list,
     **dict.fromkeys(_BLOCK_NUMBERS, float),
 }
+#: Type -> what is accepted for it, and the word for it in messages.
+_ACCEPTED: dict[type, tuple[tuple[type, ...], str]] = {
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
+    bool: ((bool,), "true or false"),
+    str: ((str,), "text"),
+    list: ((list, tuple), "a list of numbers"),
+}
 
 
 def text_section(config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -47,12 +55,17 @@ def scaling_block(section: Mapping[str, Any], layer_type: str | None = None) -> 
 
     Args:
         section: The config's text part.
-        layer_type: Whose block, where every layer type has its own; None for configs with one block.
+        layer_type: The layer type whose block is wanted; None for configs with one block.
     """
     if layer_type is None:
         return dict(section.get("rope_scaling") or section.get("rope_parameters") or {})
     scaling = section.get("rope_scaling") if layer_type == family_of(section).layer_scaling else None
     return {**layer_blocks(section).get(layer_type, {}), **(scaling or {})}
+
+
+def block_in_force(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the scaling block of the layers that are scaled by default."""
+    return scaling_block(section, choose_layer_type(section, None))
 
 
 def scaling_type(block: Mapping[str, Any]) -> str:
@@ -66,11 +79,11 @@ def scaling_type(block: Mapping[str, Any]) -> str:
 
 
 def check_dialects(config: Mapping[str, Any], knows_length: bool = False) -> None:
-    """Checks what is lost once transformers has read and completed a config.
+    """Checks what cannot be seen any more once transformers has read and completed a config.
 
     Args:
         config: The file's content.
-        knows_length: Whether the user says the trained length, so that the file need not.
+        knows_length: Whether the user gives the trained length, so that the file need not.
 
     Raises:
         ConfigError: If the file contradicts itself, or scales without saying the trained length.
@@ -101,17 +114,17 @@ def _check_agreement(section: Mapping[str, Any], old: Mapping[str, Any], new: Ma
         raise ConfigError(
             f"rope_scaling, which has no rope_theta, takes the place of rope_parameters, whose rope_theta is "
             f"{new['rope_theta']:g}: transformers would silently use the default of the model's class.",
-            "Write rope_theta beside rope_scaling in config.json.",
+            "Write rope_theta next to rope_scaling in config.json.",
         )
 
 
 def trained_length(
     section: Mapping[str, Any], block: Mapping[str, Any], rope_type: str, max_positions: int, warnings: list[str]
 ) -> int:
-    """Returns L as a config says it, adding to ``warnings`` how it was read [tokens]."""
+    """Returns the trained length that a config gives, adding to ``warnings`` how it was read [tokens]."""
     outer, inner = section.get("original_max_position_embeddings"), block.get("original_max_position_embeddings")
     if layer_blocks(section):
-        outer = None  # read beside a single block only
+        outer = None  # read next to a single block only
     if rope_type in TYPES_WITH_ORIGINAL_LENGTH:
         given = outer if outer is not None else inner  # the top-level key wins in transformers
         if given is None:
@@ -165,7 +178,7 @@ def check_types(config: Mapping[str, Any]) -> None:
     for name in ("rope_scaling", "rope_parameters"):
         block = section.get(name)
         if block is not None and not isinstance(block, Mapping):
-            raise ConfigError(f"The config's {name} is {block!r}, not an object with keys.", "Mend config.json.")
+            raise ConfigError(f"The config's {name} is {block!r}, not an object with keys.", "Correct config.json.")
         for key, value in (block or {}).items():
             if isinstance(value, Mapping):
                 for inner, item in value.items():
@@ -174,24 +187,17 @@ def check_types(config: Mapping[str, Any]) -> None:
 
 
 def _check_type(key: str, value: Any, kind: type | None) -> None:
-    if kind is None:
+    if kind is None or value is None:
         return
-    accepted = {int: (int,), float: (int, float), bool: (bool,), str: (str,), list: (list, tuple)}[kind]
+    accepted, word = _ACCEPTED[kind]
     is_wrong = not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool)
-    if value is not None and is_wrong:
-        word = {
-            int: "a whole number",
-            float: "a number",
-            bool: "true or false",
-            str: "text",
-            list: "a list of numbers",
-        }[kind]
-        raise ConfigError(f"The config's {key} is {value!r}, not {word}.", "Mend config.json.")
-    if kind in (int, float) and value is not None and not abs(value) <= sys.float_info.max:
-        is_whole = isinstance(value, int)  # a whole number without end has too many digits to print
+    if is_wrong:
+        raise ConfigError(f"The config's {key} is {value!r}, not {word}.", "Correct config.json.")
+    if kind in (int, float) and not abs(value) <= sys.float_info.max:
+        is_whole = isinstance(value, int)  # a huge whole number has too many digits to print
         raise ConfigError(
-            f"The config's {key} is {'too large' if is_whole else value}: it must be finite.", "Mend config.json."
+            f"The config's {key} is {'too large' if is_whole else value}: it must be finite.", "Correct config.json."
         )
     if kind is list:
-        for item in value or ():
+        for item in value:
             _check_type(key, item, float)

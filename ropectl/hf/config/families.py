@@ -1,4 +1,4 @@
-"""The differences between model families, as data: a new family is at most one line here.
+"""Holds the differences between model families as data: a new family is at most one line here.
 
 A family that is not named is like Llama: half-split pairs, any type of scaling, one table for all layers.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Names of rope types that others gave them. ``mrope`` is a layout of positions, not a scaling.
+#: Other names of rope types. ``mrope`` is a layout of positions, not a scaling.
 ROPE_TYPE_ALIASES = {"mrope": "default", "su": "longrope"}
 
 #: Keys of the block that lay out positions of several axes; transformers 4 needs them in its block too.
@@ -19,7 +19,7 @@ LAYOUT_KEYS = ("mrope_section", "mrope_interleaved")
 #: keeps them.
 KEPT_ROPE_KEYS = ("partial_rotary_factor", *LAYOUT_KEYS, "llama_4_scaling_beta")
 
-#: Keys that transformers reads beside the blocks of layer types, never in them.
+#: Keys that transformers reads next to the blocks of layer types, never in them.
 UNREAD_IN_LAYER_BLOCKS = ("truncate",)
 
 #: Modules under these names rotate something other than text.
@@ -63,27 +63,27 @@ HALF_SPLIT, INTERLEAVED = "half-split", "interleaved"
 
 @dataclass(frozen=True)
 class Family:
-    """The ways in which a family departs from Llama.
+    """The differences between a family and Llama.
 
     Attributes:
-        pairing: Which channels turn together: i and i + d/2, or the neighbours 2i and 2i + 1.
+        pairing: The channels that turn together: i and i + d/2, or the neighbours 2i and 2i + 1.
         pairing_flag: Config key that, when true, makes the pairing interleaved.
         rope_types: The only types of scaling that its classes accept and compute; empty for all. Other
             scaling takes the universal form.
-        no_universal: Why transformers cannot load the universal form here; empty where it can.
+        no_universal: The reason why transformers cannot load the universal form here; empty where it can.
         attention_keys: Keys of the block whose values, for short and long input, take the place of the
             attention factor in every type but ``default``.
         static_longrope: Whether its ``longrope`` uses ``short_factor`` at every length.
         keeps_original_length: Whether its attention reads the trained length from the block, whatever the type.
         alpha_is_ntk: Whether ``dynamic`` with ``alpha`` is a fixed NTK-aware base.
-        rope_only_windowed: Whether only layers with a window rotate; those that see all have no positions.
+        rope_only_windowed: Whether only layers with a window rotate; those that see everything have no positions.
         default_window: The class's window where config.json does not name it [tokens].
         window_needs_flag: Whether a window counts only where ``use_sliding_window`` says so.
         null_head_dim: Whether the class leaves ``head_dim`` null, which some scaling types cannot read.
         rope_needs: Config keys and the values without which a model of this family has no rotary positions.
-        theta_key: What transformers 4 called ``rope_theta``.
-        layer_theta_keys: For one block per layer type: where transformers 4 had the base of each.
-        layer_scaling: The layer type that ``rope_scaling`` of transformers 4 speaks of; empty if it has none.
+        theta_key: The name of ``rope_theta`` in transformers 4.
+        layer_theta_keys: For one block per layer type: the key of each base in transformers 4.
+        layer_scaling: The layer type that ``rope_scaling`` of transformers 4 is about; empty if it has none.
     """
 
     pairing: str = HALF_SPLIT

@@ -1,4 +1,4 @@
-"""The config that a method becomes in a model's family: its native type where that is exact there."""
+"""Chooses the config that carries a method in a model's family: the native type where that is exact, else the universal form."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from ropectl.errors import MethodError
-from ropectl.hf.config.dialects import scaling_block, text_section
+from ropectl.hf.config.dialects import block_in_force, text_section
 from ropectl.hf.config.families import LATENT_ATTENTION_KEY, UNREAD_IN_LAYER_BLOCKS, family_of
-from ropectl.hf.config.layers import choose_layer_type, layer_blocks
+from ropectl.hf.config.layers import layer_blocks
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import RopeConfigPatch, ScalingMethod, universal_config
 
@@ -41,9 +41,8 @@ def family_patch(
     patch = method.config_patch(geometry, seq_len)
     is_exact = _is_exact(patch, geometry, section)
     if method.depends_on_seq_len and seq_len is None and (not is_exact or geometry.num_turning is not None):
-        how = "pairs that stand still"
-        if geometry.num_turning is None:
-            how = f"rope_type {patch.rope_parameters['rope_type']!r}"
+        rope_type = f"rope_type {patch.rope_parameters['rope_type']!r}"
+        how = rope_type if geometry.num_turning is None else "pairs that stand still"
         raise MethodError(
             f"{method.label} follows the length of the sequence, which models of type {section.get('model_type')!r} "
             f"cannot do with {how}.",
@@ -72,7 +71,7 @@ def _is_exact(patch: RopeConfigPatch, geometry: RopeGeometry, section: Mapping[s
 
 
 def _with_family_keys(patch: RopeConfigPatch, geometry: RopeGeometry, section: Mapping[str, Any]) -> RopeConfigPatch:
-    """Adds what the family's classes read beside the common keys, and takes out hints that would change them."""
+    """Returns a patch with what the family's classes read besides the common keys, without hints that would change them."""
     family, block, hints = family_of(section), dict(patch.rope_parameters), dict(patch.hints)
     if section.get(LATENT_ATTENTION_KEY) is not None:
         hints = {key: value for key, value in hints.items() if not key.startswith("mscale")}
@@ -87,17 +86,17 @@ def _with_family_keys(patch: RopeConfigPatch, geometry: RopeGeometry, section: M
 
 
 def _softmax_keys(block: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of the softmax scale in the block in force, where the patch only says the same scaling again.
+    """Returns the keys of the softmax scale in the block in force, where the patch only repeats the same scaling.
 
-    One of them alone, or both beside an explicit attention factor, is no part of the method.
+    One of them alone, or both with an explicit attention factor, is not part of the method.
     """
-    current = scaling_block(section, choose_layer_type(section, None))
+    current = block_in_force(section)
     keys = {key: current[key] for key in ("mscale", "mscale_all_dim") if current.get(key) is not None}
     is_same = all(block.get(key) == current.get(key) for key in ("rope_type", "factor"))
     return keys if is_same and (len(keys) == 1 or "attention_factor" in block) else {}
 
 
 def _length_in_force(section: Mapping[str, Any], geometry: RopeGeometry) -> int:
-    """The trained length that the model's attention reads from the block now [tokens]."""
-    block = scaling_block(section, choose_layer_type(section, None))
+    """Returns the trained length that the model's attention reads from the block now [tokens]."""
+    block = block_in_force(section)
     return int(block.get("original_max_position_embeddings") or geometry.original_max_position_embeddings)

@@ -1,4 +1,4 @@
-"""Rotary geometry and current scaling method out of a Hugging Face config, v4 or v5 dialect.
+"""Reads rotary geometry and current scaling method from a Hugging Face config, in the dialect of transformers 4 or 5.
 
 A config is read as a plain dictionary, so that ``inspect`` needs neither torch nor transformers:
 
@@ -10,7 +10,7 @@ A config is read as a plain dictionary, so that ``inspect`` needs neither torch 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
@@ -52,20 +52,20 @@ class RopeDescription:
         geometry: What the model was trained with.
         method: The scaling the config already applies; ``none`` where it applies none.
         max_position_embeddings: The context the config declares [tokens].
-        overridden: Whether the trained length is the user's word and not the config's, so that a model
+        overridden: Whether the trained length was given by the user and not by the config, so that a model
             built from the config computes something else until a method is applied.
-        warnings: What a person should know about the reading.
-        layer_type: The layer type that geometry and method speak of; None where all layers share one table.
+        warnings: Notes for the user on how the config was read.
+        layer_type: The layer type that geometry and method are about; None where all layers share one table.
         layer_types: The layer types that have a table of their own; empty where all share one.
         window: The attention window of the layers that are scaled [tokens]; None where they see the whole context.
-        pairing: Which channels of a head turn together: ``half-split`` or ``interleaved``.
+        pairing: The channels of a head that turn together: ``half-split`` or ``interleaved``.
     """
 
     geometry: RopeGeometry
     method: ScalingMethod
     max_position_embeddings: int
     overridden: bool = False
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
     layer_type: str | None = None
     layer_types: tuple[str, ...] = ()
     window: int | None = None
@@ -98,7 +98,7 @@ def window_note(description: RopeDescription, target_length: int) -> str | None:
 
 
 def is_self_contained(config: Mapping[str, Any]) -> bool:
-    """Returns whether the file says all about the rotary embedding, leaving nothing to its class's defaults."""
+    """Returns whether the file says everything about the rotary embedding, leaving nothing to its class's defaults."""
     section = text_section(config)
     further = SELF_CONTAINED_CONFIGS.get(str(section.get("model_type")))
     if further is None:
@@ -115,8 +115,8 @@ def describe_rope(
 
     Args:
         config: The content of ``config.json``, or ``PreTrainedConfig.to_dict()``.
-        original_length: The trained length, where the config does not say it or says it wrongly.
-        layers: The layer type to describe, where each has its own table; by default the one that sees all.
+        original_length: The trained length, where the config does not give it or gives a wrong one.
+        layers: The layer type to describe, where each has its own table; by default the one that sees everything.
 
     Raises:
         ConfigError: If the config contradicts itself or holds an impossible value.
@@ -131,7 +131,11 @@ def describe_rope(
     theta = _rope_theta(section, block, warnings)
     max_positions = _max_positions(section)
     length = original_length or trained_length(section, block, rope_type, max_positions, warnings)
-    _check_block(block, rope_type)
+    absent = [key for key in _REQUIRED_KEYS.get(rope_type, ()) if block.get(key) is None]
+    if absent:
+        raise ConfigError(
+            f"The config scales with {rope_type!r} but does not say {', '.join(absent)}.", "Correct config.json."
+        )
     rotary_dim, num_turning = _rotated(section, block, layer_type, rope_type)
     geometry = RopeGeometry(rotary_dim, theta, length, num_turning)
     rope_type = str(common_block({**block, "rope_type": rope_type})["rope_type"])
@@ -146,7 +150,7 @@ def describe_rope(
         raise UnsupportedModelError(
             f"The config scales its rotary embedding with rope_type {rope_type!r}, which ropectl does not know."
         )
-    method.frequencies(geometry)  # lists of a wrong length and the like show here
+    method.frequencies(geometry)  # finds lists of a wrong length and the like
     warnings += block_warnings(parameters, max_positions, length) + layer_warnings(section, layer_type)
     return RopeDescription(
         geometry,
@@ -173,15 +177,6 @@ def _max_positions(section: Mapping[str, Any]) -> int:
     return int(positions)
 
 
-def _check_block(block: Mapping[str, Any], rope_type: str) -> None:
-    """Refuses a block that lacks what its type needs."""
-    absent = [key for key in _REQUIRED_KEYS.get(rope_type, ()) if block.get(key) is None]
-    if absent:
-        raise ConfigError(
-            f"The config scales with {rope_type!r} but does not say {', '.join(absent)}.", "Mend config.json."
-        )
-
-
 def _rope_theta(section: Mapping[str, Any], block: Mapping[str, Any], warnings: list[str]) -> float:
     inner, outer = block.get("rope_theta"), section.get("rope_theta")
     if inner is None and outer is None:
@@ -190,7 +185,7 @@ def _rope_theta(section: Mapping[str, Any], block: Mapping[str, Any], warnings: 
         )
     if inner is not None and outer is not None and inner != outer:
         warnings.append(
-            f"rope_theta stands twice: {inner:g} in the scaling block (used by transformers 5) and {outer:g} beside it "
+            f"rope_theta is given twice: {inner:g} in the scaling block (used by transformers 5) and {outer:g} next to it "
             "(used by transformers 4)."
         )
     return float(inner if inner is not None else outer or 0)
@@ -217,7 +212,7 @@ def _rotated(
 
 
 def _head_dim(section: Mapping[str, Any], layer_type: str | None) -> int:
-    """The width that the table is made for; some families give single layers another than the rest."""
+    """Returns the width that the table is made for; some families give single layers another one than the rest."""
     kinds = section.get("layer_types") or ()
     own = section.get("per_layer_config") or {}
     widths = [

@@ -1,4 +1,4 @@
-"""Configs that give every layer type a rotary block of its own, and what a window lets a layer see."""
+"""Reads configs that give every layer type a rotary block of its own, and how far a window lets a layer see."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def choose_layer_type(section: Mapping[str, Any], layers: str | None) -> str | N
 
     Args:
         section: The config's text part.
-        layers: The one asked for; by default the layers that see the whole context.
+        layers: The wanted one; by default the layers that see the whole context.
 
     Raises:
         ConfigError: If the config has no such layer type; the message lists those it has.
@@ -75,7 +75,7 @@ def window_width(section: Mapping[str, Any]) -> int | None:
 
 
 def attention_window(section: Mapping[str, Any], layer_type: str | None) -> int | None:
-    """Returns the window that caps what the scaled layers can attend to [tokens]; None where one of them sees all.
+    """Returns the window that caps what the scaled layers can attend to [tokens]; None where one of them sees everything.
 
     Args:
         section: The config's text part.
@@ -91,12 +91,12 @@ def attention_window(section: Mapping[str, Any], layer_type: str | None) -> int 
         return width if all(is_windowed(kind) for kind in types) else None
     first, depth = section.get("max_window_layers"), section.get("num_hidden_layers")
     if first is not None and depth is not None and section.get("use_sliding_window") is not None:
-        return width if first == 0 else None  # Qwen2: the layers before this one see all
+        return width if first == 0 else None  # Qwen2: the layers before this one see everything
     return width
 
 
 def layer_warnings(section: Mapping[str, Any], layer_type: str | None) -> list[str]:
-    """Returns what a person should know of which layers a scaling reaches."""
+    """Returns warnings about which layers a scaling reaches."""
     unread = [key for key in UNREAD_IN_LAYER_BLOCKS if key in layer_blocks(section).get(layer_type or "", {})]
     warnings = [
         f"{key} in the block of one layer type is not read by transformers, which computes without it (as here)."

@@ -1,4 +1,4 @@
-"""Finds where a model is: the kinds of places that a name can mean, each with the way its config is read there."""
+"""Finds a model: the kinds of places that its name can mean, and how the config is read from each."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 @dataclass(frozen=True)
 class Place:
-    """A config as it stands, and where it was found.
+    """A config as it is stored, and where it was found.
 
     Attributes:
         location: Folder, or hub id, that transformers loads from.
-        config: The content of ``config.json``; for a GGUF file what its header says, in the same form.
-        sidecar: Where the description of a patched checkpoint would be.
+        config: The content of ``config.json``; for a GGUF file the content of its header, in the same form.
+        sidecar: The path that the description of a patched checkpoint would have.
         gguf_file: Name of the GGUF file inside ``location``; None for ordinary checkpoints.
         commit: The commit that was read, for models from the hub.
     """
@@ -42,10 +42,10 @@ class Place:
 
 @dataclass(frozen=True)
 class ModelKind:
-    """A kind of place.
+    """A kind of place that a model can be in.
 
     Attributes:
-        spelling: How such a model is named, for messages.
+        spelling: The way such a model is named, for messages.
         matches: Returns whether a name, and the path that it would be, mean such a place.
         read: Returns the place, given the name, its path and the revision.
     """
@@ -61,10 +61,10 @@ def local_path(name: str) -> Path:
 
 
 def find_place(name: str, revision: str | None) -> Place:
-    """Returns where a model is, with its config as it stands.
+    """Returns where a model is, with its config as it is stored.
 
     Args:
-        name: A whole model, as the user wrote it.
+        name: A model that is not an adapter, as the user wrote it.
         revision: Branch, tag or commit on the hub.
 
     Raises:
@@ -100,12 +100,12 @@ def _folder(name: str, path: Path, revision: str | None) -> Place:
     return Place(str(path), _config_in(path), path / SIDECAR)
 
 
-def _gguf_file(name: str, path: Path, revision: str | None) -> Place:
+def _gguf(name: str, path: Path, revision: str | None) -> Place:
     return Place(str(path.parent), read_gguf_config(path), path / SIDECAR, gguf_file=path.name)
 
 
 def _hub(name: str, path: Path, revision: str | None) -> Place:
-    """The hub's cache keeps each commit in a folder of that name."""
+    """Returns a model on the hub, whose cache keeps each commit in a folder of that name."""
     is_offline = stay_offline_without_network()
     from huggingface_hub import hf_hub_download
 
@@ -117,7 +117,7 @@ def _hub(name: str, path: Path, revision: str | None) -> Place:
     except Exception as error:  # the hub client raises many kinds: offline, not found, gated, malformed
         reason = str(error).strip().splitlines()[0]
         if is_offline:
-            reason = f"there is no way to {hub_host()} from here, and its cache does not hold it."
+            reason = f"{hub_host()} cannot be reached from here, and the local cache does not have it."
         raise ConfigError(
             f"{name!r} is not a folder here, and its config could not be read from the hub: {reason}",
             "Check the name, the revision and the connection, or give a local folder.",
@@ -136,7 +136,7 @@ def _hub_sidecar(name: str, folder: Path) -> Path:
 #: The first that matches is meant. An adapter is not a whole model: see :func:`ropectl.hf.config.source.read_config`.
 MODEL_KINDS = (
     ModelKind("builtin:tiny", lambda name, path: name.startswith("builtin:"), _builtin),
-    ModelKind("a .gguf file", lambda name, path: path.is_file() and path.suffix == ".gguf", _gguf_file),
+    ModelKind("a .gguf file", lambda name, path: path.is_file() and path.suffix == ".gguf", _gguf),
     ModelKind("a folder with a config.json", lambda name, path: path.is_dir(), _folder),
     ModelKind("a hub id such as org/name", _is_hub_id, _hub),
 )
@@ -153,7 +153,9 @@ def read_object(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None
     except ValueError as error:
-        raise ConfigError(f"{path} is not valid JSON: {error}", "Mend it; it has to be UTF-8 without a BOM.") from None
+        raise ConfigError(
+            f"{path} is not valid JSON: {error}", "Correct it; it has to be UTF-8 without a BOM."
+        ) from None
     if not isinstance(content, dict):
         raise ConfigError(f"{path} is not a JSON object.")
     return content

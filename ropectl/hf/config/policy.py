@@ -37,7 +37,7 @@ def check_target(geometry: RopeGeometry, target_length: int) -> None:
 
 
 def resolve_factor(geometry: RopeGeometry, factor: float | None, target_length: int | None) -> float | None:
-    """Returns the extension factor that ``--factor`` and ``--target-length`` say together.
+    """Returns the extension factor that ``--factor`` and ``--target-length`` mean together.
 
     Raises:
         ConfigError: If they contradict each other, or the target is below the trained length.
@@ -71,19 +71,23 @@ def choose_method(
         name: The model, for messages.
         rope: What its config says.
         wanted: The method asked for.
-        policy: What becomes of scaling that is there.
-        composable: Whether the command at hand can compose, for the message.
+        policy: What to do with scaling that is there already.
+        composable: Whether this command can compose, for the message.
 
     Raises:
         MethodError: If the method does not fit, or the model is scaled and the policy is to refuse.
     """
-    wanted.frequencies(rope.geometry)  # parameters that do not fit this geometry show here
+    wanted.frequencies(rope.geometry)  # finds parameters that do not fit this geometry
     existing = rope.method
     is_taken = existing.name != "none" and wanted.name != "none"
     if policy is Policy.compose:
         return compose(existing, wanted, rope.geometry)
     if is_taken and policy is Policy.refuse:
-        raise MethodError(_refusal(name, rope, wanted), _ways_on(rope, wanted, composable))
+        raise MethodError(
+            f"{name} is already scaled: {existing.label} over a trained length of "
+            f"{rope.geometry.original_max_position_embeddings} tokens. {wanted.label} would not be added to that but replace it.",
+            _ways_on(rope, wanted, composable),
+        )
     return wanted
 
 
@@ -101,28 +105,20 @@ def compose(existing: ScalingMethod, wanted: ScalingMethod, geometry: RopeGeomet
             )
     total = getattr(existing, "factor", 1.0) * getattr(wanted, "factor", 1.0)
     if wanted.name == "none":
-        raise MethodError("none adds nothing to compose.", "To take the scaling out: --replace -m none")
+        raise MethodError("none adds nothing to compose.", "To remove the scaling: --replace -m none")
     fixed = [name for name in wanted.missing({"factor": total}) if name != "factor"]
     fixed += ["attention_factor"] if getattr(wanted, "attention_factor", None) is not None else []
     if fixed:
         raise MethodError(
-            f"{wanted.label} gives {', '.join(fixed)} for its own factor; composed to {total:g} they would be another's.",
+            f"{wanted.label} gives {', '.join(fixed)} for its own factor; composed to {total:g} they would no longer fit.",
             f"Give the method for the whole extension: --replace -m {wanted.name}:factor={total:g},...",
         )
     _, parameters = parse_spec(str(wanted))
     return wanted.create({**parameters, "factor": total})
 
 
-def _refusal(name: str, rope: RopeDescription, wanted: ScalingMethod) -> str:
-    trained = rope.geometry.original_max_position_embeddings
-    return (
-        f"{name} is already scaled: {rope.method.label} over a trained length of {trained} tokens. "
-        f"{wanted.label} would not be added to that but take its place."
-    )
-
-
 def _ways_on(rope: RopeDescription, wanted: ScalingMethod, composable: bool) -> str:
-    replaced = f"To put it there: --replace ({_outcome(wanted, rope.geometry)})."
+    replaced = f"To replace it: --replace ({_outcome(wanted, rope.geometry)})."
     if not composable:
         return replaced
     try:

@@ -1,4 +1,4 @@
-"""The sizes of a decoder that memory and time depend on, out of its config; no torch.
+"""Reads from a config the sizes of a decoder that memory and time depend on; no torch.
 
 Legend: h hidden size, i intermediate size, H heads, V vocabulary.
 """
@@ -20,7 +20,7 @@ _EXPERTS_PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "
 
 @dataclass(frozen=True)
 class ModelShape:
-    """A decoder of Llama's kind; for others what comes nearest.
+    """The sizes of a Llama-like decoder; for other architectures the nearest equivalents.
 
     Attributes:
         num_layers: Decoder layers.
@@ -82,7 +82,7 @@ class ModelShape:
 
 
 def _known(section: Mapping[str, Any], *names: str) -> int:
-    """The first of these keys that has a value, under whichever name the family has for it; 0 where none has."""
+    """Returns the first of these keys that has a value, under whichever name the family has for it; 0 where none has."""
     value = next((value for name in names if (value := named(section, name))), 0)
     return int(max(value) if isinstance(value, list) else value)  # where layers differ, the largest
 

@@ -1,8 +1,8 @@
-"""``ropectl.json``: what a patched checkpoint was made from, for what its config cannot say.
+"""Reads ``ropectl.json``, which says how a patched checkpoint was made where its config cannot.
 
 A stock config carries the scaled frequencies but not always how they came about: NTK-aware scaling is only
 another base there, ``linear`` does not say the trained length, the universal form is a list of numbers.
-The sidecar names method and geometry. It counts only while it agrees with the config beside it.
+The sidecar names method and geometry. It counts only while it agrees with the config in the same folder.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ropectl.rope.registry import method_from_native, parse_method
 
 SIDECAR = "ropectl.json"
 
-#: Two ways to compute the same float64 number (relative).
+#: Relative difference between two ways to compute the same float64 number.
 SAME = 1e-9
 
-#: What is read without a default, and what it has to be for anything to be made of it.
+#: The keys that have to be there, and their types.
 _TYPES = {
     "method": str,
     "geometry": dict,
@@ -63,7 +63,7 @@ class Sidecar:
         return {**asdict(self), "geometry": self.geometry.to_json()}
 
     def describes(self, block: Mapping[str, Any], rope: RopeDescription) -> bool:
-        """Returns whether a config still says what this sidecar says, whatever else it says beside."""
+        """Returns whether a config still says what this sidecar says, whatever else it says."""
         said = {**block, "rope_theta": rope.geometry.rope_theta, "rope_type": scaling_type(block)}
         same = all(said.get(key) == value for key, value in self.rope_parameters.items())
         same = same and self.geometry.rotary_dim == rope.geometry.rotary_dim
@@ -93,7 +93,7 @@ def read_sidecar(path: Path) -> Sidecar | None:
 
 
 def frozen_method(rope_parameters: Mapping[str, Any], geometry: RopeGeometry, target_length: int) -> ScalingMethod:
-    """Returns the static method that stands for a block in which a length-dependent one was frozen.
+    """Returns the static method of a block in which a length-dependent one was frozen.
 
     Args:
         rope_parameters: The block as written.
@@ -125,13 +125,13 @@ def with_sidecar(rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, An
     """Returns what a config says, completed by its sidecar; with a warning where the two disagree.
 
     Args:
-        rope: What the config says by itself.
-        sidecar: The file beside it.
+        rope: What the config alone says.
+        sidecar: The file next to it.
         block: The config's scaling block.
         path: The sidecar, for messages.
     """
     if not sidecar.describes(block, rope):
-        warning = f"{path.name} describes another scaling than config.json, and is left out of account."
+        warning = f"{path.name} describes another scaling than config.json, and is ignored."
         return replace(rope, warnings=(*rope.warnings, warning))
     try:
         method = parse_method(sidecar.method)
@@ -139,5 +139,5 @@ def with_sidecar(rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, An
             method = frozen_method(sidecar.rope_parameters, sidecar.geometry, sidecar.target_length)
         _check_block(sidecar, method, path)
     except MethodError as error:
-        raise ConfigError(f"{path} names a method that cannot be: {error.message}", "Remove the file.") from None
+        raise ConfigError(f"{path} names an impossible method: {error.message}", "Remove the file.") from None
     return replace(rope, geometry=sidecar.geometry, method=method, warnings=())

@@ -1,6 +1,6 @@
 """Describes a model by its config alone: a folder, an adapter, a hub id, a GGUF file or ``builtin:``.
 
-No weights are loaded here, so every check that needs only the config is made before they are.
+No weights are loaded here: every check that needs only the config comes before.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from ropectl.hf.config.geometry import RopeDescription, describe_rope, is_self_c
 from ropectl.hf.config.places import find_place, local_path
 from ropectl.hf.config.sidecar import SIDECAR, read_sidecar, with_sidecar
 from ropectl.rope.registry import parse_method
+from ropectl.runs import content_id
+
+_WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf")
 
 
 @dataclass(frozen=True)
@@ -26,13 +29,13 @@ class ModelSource:
     """A model by its place and its config; no weight is loaded yet.
 
     Attributes:
-        name: As the user wrote it.
+        name: The model, as the user wrote it.
         location: Folder, or hub id, that transformers loads from.
         gguf_file: Name of the GGUF file inside ``location``; None for ordinary checkpoints.
         revision: Branch, tag or commit on the hub.
-        commit: The commit that the revision stands for, for models from the hub.
+        commit: The commit of that revision, for models from the hub.
         config: The content of ``config.json``, completed by the defaults of its class where it is silent.
-        file_config: The content of ``config.json`` as it stands; for a GGUF file what transformers makes of it.
+        file_config: The content of ``config.json`` as it is stored; for a GGUF file what transformers makes of it.
         rope: Geometry and current scaling method.
         adapter: The LoRA adapter that is added to the weights; None for whole models.
     """
@@ -49,7 +52,7 @@ class ModelSource:
 
     @property
     def writable_config(self) -> dict[str, Any]:
-        """The config as it stands, to be changed and written again.
+        """The config as it is stored, to be changed and written again.
 
         Where each layer type has a rotary block of its own, all blocks are spelt out: a file may leave some to
         its class, but once one is written, transformers takes the others for absent.
@@ -71,7 +74,7 @@ class ModelSource:
     def loaded_rope(self) -> RopeDescription:
         """The rotary embedding that transformers makes from the files.
 
-        The scaling of an adapter, and that of a GGUF file, which transformers drops, is applied after.
+        The scaling of an adapter, and that of a GGUF file, which transformers drops, is applied afterwards.
         """
         if self.gguf_file is not None:
             return replace(self.rope, method=parse_method("none"))
@@ -90,9 +93,9 @@ def read_config(
     Args:
         name: Folder, GGUF file, adapter folder, hub id or ``builtin:tiny``.
         revision: Branch, tag or commit on the hub.
-        original_length: The trained length, where the config does not say it.
+        original_length: The trained length, where the config does not give it.
         trust_remote_code: Run configuration code that comes with the checkpoint, where its class is not stock.
-        layers: The layer type to describe, where each has its own rotary table; by default the one that sees all.
+        layers: The layer type to describe, where each has its own rotary table; by default the one that sees everything.
 
     Raises:
         ConfigError: If there is no such model, or its config is broken.
@@ -113,23 +116,19 @@ def read_config(
         note = f"The config does not say max_position_embeddings: {length} is the default of its class. Another: --original-length N"
         rope = replace(rope, warnings=(*rope.warnings, note))
     if place.gguf_file is None and original_length is None:
-        rope = _with_sidecar(rope, config, place.sidecar)
+        sidecar = read_sidecar(place.sidecar)
+        if sidecar is not None and sidecar.layer_type == rope.layer_type:  # else it describes another layer type
+            block = scaling_block(text_section(config), rope.layer_type)
+            rope = with_sidecar(rope, sidecar, block, place.sidecar)
     return ModelSource(
         name, place.location, config, rope, place.gguf_file, revision, place.commit, file_config=place.config
     )
 
 
-def _with_sidecar(rope: RopeDescription, config: Mapping[str, Any], path: Path) -> RopeDescription:
-    sidecar = read_sidecar(path)
-    if sidecar is None or sidecar.layer_type != rope.layer_type:  # it describes another layer type
-        return rope
-    return with_sidecar(rope, sidecar, scaling_block(text_section(config), rope.layer_type), path)
-
-
 def _adapter_source(
     name: str, path: Path, original_length: int | None, trust_remote_code: bool, layers: str | None
 ) -> ModelSource:
-    """The base's source, with the scaling that the adapter was trained with."""
+    """Returns the base's source, with the scaling that the adapter was trained with."""
     base_name, revision = base_of_adapter(path)
     base = read_config(base_name, revision, original_length, trust_remote_code, layers)
     sidecar = read_sidecar(path / SIDECAR)
@@ -149,23 +148,33 @@ def _adapter_source(
 def _with_class_defaults(
     location: str, config: Mapping[str, Any], revision: str | None, trust_remote_code: bool
 ) -> Mapping[str, Any]:
-    """Fills what a config.json leaves to the defaults of its model class."""
+    """Returns a config.json completed by the defaults of its model class."""
     if "model_type" not in config:
         raise ConfigError(
             "The config has no model_type, so its defaults are unknown.",
             "Give the folder of a Hugging Face checkpoint.",
         )
+    full: dict[str, Any] = _class_config(location, location, revision, trust_remote_code).to_dict()
+    return full
+
+
+def source_config(source: ModelSource, trust_remote_code: bool = False) -> Any:
+    """Returns the transformers config of a model source.
+
+    Raises:
+        ConfigError: If transformers cannot read it.
+    """
+    gguf = {"gguf_file": source.gguf_file} if source.gguf_file else {}
+    return _class_config(source.name, source.location, source.revision, trust_remote_code, **gguf)
+
+
+def _class_config(name: str, location: str, revision: str | None, trust_remote_code: bool, **gguf: str) -> Any:
     from transformers import AutoConfig
 
     try:
-        full: dict[str, Any] = AutoConfig.from_pretrained(
-            location, revision=revision, trust_remote_code=trust_remote_code
-        ).to_dict()
+        return AutoConfig.from_pretrained(location, revision=revision, trust_remote_code=trust_remote_code, **gguf)
     except Exception as error:  # a strict config raises many kinds
-        raise ConfigError(
-            f"transformers cannot read the config of {location}: {error}", load_hint(str(error))
-        ) from None
-    return full
+        raise ConfigError(f"transformers cannot read the config of {name}: {error}", load_hint(str(error))) from None
 
 
 def load_hint(message: str) -> str:
@@ -175,3 +184,24 @@ def load_hint(message: str) -> str:
     if "safetensors" in message:
         return "Its weights may be pickles, which can run code while being read. To load them anyway: --allow-pickle"
     return ""
+
+
+def model_fingerprint(source: ModelSource) -> str:
+    """Returns a hash that changes when the checkpoint does: config, and names, sizes and times of weight files, or the hub's commit."""
+    folder = Path(source.location)
+    files: list[tuple[str, int, int]] = []
+    if folder.is_dir():
+        names = (
+            [source.gguf_file]
+            if source.gguf_file
+            else sorted(path.name for path in folder.iterdir() if path.suffix in _WEIGHT_SUFFIXES)
+        )
+        # The built-in model is fixed by the package; its files' times change with every installation.
+        stats = [(name, (folder / name).stat()) for name in names]
+        builtin = source.name.startswith("builtin:")
+        files = [(name, stat.st_size, 0 if builtin else stat.st_mtime_ns) for name, stat in stats]
+    if source.adapter is not None:
+        folder = source.adapter.path
+        weights = [path for path in sorted(folder.iterdir()) if path.suffix in _WEIGHT_SUFFIXES]
+        files += [(f"adapter/{path.name}", path.stat().st_size, path.stat().st_mtime_ns) for path in weights]
+    return content_id({"config": dict(source.config), "files": files, "commit": source.commit})

@@ -1,4 +1,4 @@
-"""A scaling written into a config: one object, both dialects, everything else as it was.
+"""Writes a scaling into a config: both dialects from one object, everything else as it was.
 
 transformers 5 reads ``rope_parameters``; transformers 4, and tools of its time, read ``rope_theta`` and
 ``rope_scaling``, and take a file without them as unscaled with base 10000, silently. Both are written
@@ -38,7 +38,7 @@ def merge_parameters(current: Mapping[str, Any], patch: RopeConfigPatch, layer_t
     Args:
         current: The ``rope_parameters`` in force: one block, or one for every layer type.
         patch: The scaling that takes its place.
-        layer_type: Whose block it takes the place of; the others stay as they are. None for one block.
+        layer_type: The layer type whose block it replaces; the others stay as they are. None for one block.
     """
     if layer_type is None:
         return merge_block(current, patch)
@@ -49,12 +49,12 @@ def patched_config(config: Mapping[str, Any], patch: RopeConfigPatch, layer_type
     """Returns the content of ``config.json`` with a scaling written in both dialects; all other keys unchanged.
 
     Where each layer type has its own block, transformers 4 had keys for some families only; for the others
-    its dialect is left out, because nothing of its age can run them.
+    its dialect is left out, because no program of its time can run them.
 
     Args:
-        config: The file's content as it stands on disk.
+        config: The file's content as it is stored.
         patch: The scaling.
-        layer_type: The layer type that is scaled, where each has its own block; by default the one that sees all.
+        layer_type: The layer type that is scaled, where each has its own block; by default the one that sees everything.
 
     Raises:
         ConfigError: If the config has no such layer type.
@@ -108,7 +108,7 @@ def _write_nested(
 
 
 def _layers_of_v4(section: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that transformers 4 read instead; empty where it cannot say what the blocks say."""
+    """Returns the keys that transformers 4 read instead; empty where it cannot say what the blocks say."""
     family = family_of(section)
     bases: dict[str, float] = {}
     for layer_type, key in family.layer_theta_keys.items():
@@ -123,7 +123,7 @@ def _layers_of_v4(section: Mapping[str, Any], parameters: Mapping[str, Any]) -> 
 
 
 def _blocks_of_v4(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The blocks per layer type that a file of transformers 4 stands for; empty where it names no base for each."""
+    """Returns the blocks per layer type that a file of transformers 4 means; empty where it names no base for each."""
     family = family_of(section)
     if not family.layer_theta_keys:
         return {}
@@ -142,7 +142,7 @@ def _blocks_of_v4(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _scaling_of_v4(block: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The old key's content; null where there is nothing to say, which a layout of multimodal positions is not."""
+    """Returns the old key's content; None where there is neither a scaling nor a layout of multimodal positions."""
     said = {key: copy.deepcopy(value) for key, value in block.items() if key != "rope_theta"}
     is_silent = said.get("rope_type", "default") == "default" and not said.keys() & set(LAYOUT_KEYS)
     return None if is_silent else said

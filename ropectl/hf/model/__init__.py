@@ -1,1 +1,1 @@
-"""A live model: loading it, its rotary modules, its cache."""
+"""Live models: loading them, their rotary modules, their cache."""

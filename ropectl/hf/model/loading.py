@@ -1,4 +1,4 @@
-"""Weights and tokenizers: loaded once, complete, and with the rotary tables verified."""
+"""Loads weights and tokenizers, complete and with the rotary tables verified."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def resolve_device(name: str) -> Any:
         if not torch.accelerator.is_available():
             return torch.device("cpu")
         device = torch.accelerator.current_accelerator()
-        local = os.environ.get("LOCAL_RANK")  # each process that a launcher starts on a machine has a device of its own
+        local = os.environ.get("LOCAL_RANK")  # every process of a launcher on this machine has its own device
         return torch.device(device.type, int(local)) if device is not None and local is not None else device
     try:
         device = torch.device(name)
@@ -66,10 +66,10 @@ def resolve_device(name: str) -> Any:
 
 
 def load_tokenizer(source: ModelSource, options: LoadOptions) -> Any:
-    """Returns the tokenizer; cheap enough for checks before weights load.
+    """Returns the tokenizer; cheap enough for checks before the weights are loaded.
 
     Raises:
-        ConfigError: If it is missing or needs remote code without leave.
+        ConfigError: If it is missing, or needs remote code that is not allowed.
     """
     from transformers import AutoTokenizer
 
@@ -85,11 +85,12 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
     """Returns the model in evaluation mode, its rotary tables verified against the config.
 
     Raises:
-        ConfigError: If the checkpoint needs remote code or pickled weights without leave, or is incomplete.
+        ConfigError: If the checkpoint needs remote code or pickled weights that are not allowed, or is incomplete.
         PatchError: If the loaded rotary tables are not what the config says.
     """
     from ropectl.hf.model.model_class import loader
-    from ropectl.hf.model.patch import apply_rope, verify_rope
+    from ropectl.hf.model.patch import apply_rope
+    from ropectl.hf.model.rotary import verify_rope
 
     device = resolve_device(options.device)
     dtype = ("float32" if device.type == "cpu" else "auto") if options.dtype == "auto" else options.dtype

@@ -18,9 +18,9 @@ from torch import nn
 from ropectl.errors import PatchError
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.geometry import describe_rope
+from ropectl.hf.config.layers import choose_layer_type
 from ropectl.hf.config.writer import merge_parameters
 from ropectl.hf.model.rotary import (
-    live_layer_type,
     rotary_module,
     rotary_modules,
     table_names,
@@ -33,15 +33,14 @@ from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import RopeConfigPatch, ScalingMethod
 
-__all__ = ["PatchReport", "apply_rope", "rotary_module", "text_config", "verify_rope"]
-
-_TORCH_STATE = ("training",)
+#: What of a module is torch's own, or belongs to whoever wrapped it.
+_NOT_ITS_STATE = ("training", "forward")
 
 #: Where a patched rotary module keeps the geometry it had before, by layer type: its config then describes
 #: the patch.
 _GEOMETRY = "_ropectl_geometry"
 
-#: What of a config a patch may change.
+#: The keys of a config that a patch may change.
 _CONFIG_KEYS = ("rope_parameters", "max_position_embeddings", "original_max_position_embeddings")
 
 
@@ -107,7 +106,8 @@ def apply_rope(
             as it was before.
     """
     first = rotary_module(model)
-    layer_type, section = live_layer_type(model, layers), text_config_values(model)
+    section = text_config_values(model)
+    layer_type = choose_layer_type(section, layers)
     geometry = geometry or getattr(first, _GEOMETRY, {}).get(layer_type)
     if geometry is None:
         geometry = describe_rope(section, layers=layer_type).geometry
@@ -163,21 +163,18 @@ def _rebuild(module: Any, config: Any) -> None:
         delattr(module, name)
     module._buffers.clear()
     module._non_persistent_buffers_set = set(fresh._non_persistent_buffers_set)
-    for name, buffer in fresh._buffers.items():
-        module._buffers[name] = buffer
+    module._buffers.update(fresh._buffers)
     for name in _plain_attributes(fresh):
         setattr(module, name, getattr(fresh, name))
 
 
 def _plain_attributes(module: nn.Module) -> list[str]:
-    return [
-        name for name in vars(module) if not name.startswith("_") and name not in _TORCH_STATE and name != "forward"
-    ]
+    return [name for name in vars(module) if not name.startswith("_") and name not in _NOT_ITS_STATE]
 
 
 @dataclass(frozen=True)
 class _ModuleState:
-    """One rotary module as it was."""
+    """The state of a rotary module before a patch."""
 
     buffers: dict[str, torch.Tensor]
     attributes: dict[str, Any]
@@ -203,7 +200,7 @@ class _ModuleState:
 
 @dataclass(frozen=True)
 class _RotaryState:
-    """Everything that :func:`apply_rope` changes, as it was."""
+    """The state before a patch of everything that :func:`apply_rope` changes."""
 
     config_values: dict[str, Any]
     modules: list[tuple[Any, _ModuleState]]

@@ -1,4 +1,4 @@
-"""Finding a live model's rotary tables, reading them, and comparing them with what a method computes."""
+"""Finds a live model's rotary tables, reads them, and compares them with what a method computes."""
 
 from __future__ import annotations
 
@@ -92,20 +92,11 @@ def table_names(module: nn.Module) -> list[str]:
     return [name for name in module._buffers if name.endswith(_TABLE) and not name.endswith(f"original_{_TABLE}")]
 
 
-def live_layer_type(model: nn.Module, layers: str | None) -> str | None:
-    """Returns the layer type whose table is meant; None where all layers share one.
-
-    Raises:
-        ConfigError: If ``layers`` names one that the model does not have.
-    """
-    return choose_layer_type(text_config_values(model), layers)
-
-
 def verify_rope(model: nn.Module, expected: RopeFrequencies, layers: str | None = None) -> float:
     """Checks that the live rotary module holds ``expected``; returns the largest relative difference of a frequency.
 
     To be called after everything that may touch buffers: loading, casting, moving, wrapping. It finds
-    buffers that were rounded to half precision or left uninitialised, which raise no error by themselves.
+    buffers that were rounded to half precision or left uninitialised, which raise no error on their own.
 
     Args:
         model: A transformers model.
@@ -116,7 +107,7 @@ def verify_rope(model: nn.Module, expected: RopeFrequencies, layers: str | None 
         PatchError: Naming the first difference.
     """
     config = text_config(model)
-    layer_type = live_layer_type(model, layers)
+    layer_type = choose_layer_type(text_config_values(model), layers)
     prefix = f"{layer_type}_" if layer_type else ""
     largest = 0.0
     for module in rotary_modules(model):

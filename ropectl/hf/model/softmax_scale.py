@@ -1,7 +1,7 @@
-"""The softmax scale of multi-head latent attention, which its constructor takes from the scaling block.
+"""Keeps the softmax scale of multi-head latent attention, which its constructor takes from the scaling block, up to date.
 
 DeepSeek's layers multiply 1/sqrt(d) by (0.1 * mscale_all_dim * ln s + 1)^2 when they are built. A layer whose
-block changes later keeps the old scale, unless it is given the one that a new layer would have.
+block changes later keeps the old scale unless it is given the one that a new layer would have.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Checks of the rotary code that a model really runs: promises in numbers, and a control for each."""
+"""Checks of the rotary code that a model really runs: each promise in numbers, with a control."""

@@ -1,6 +1,6 @@
-"""Checks of a model's real rotary code with numbers: what rotary position embedding promises, and what breaks it.
+"""Measures whether a model's real rotary code keeps the promises of rotary position embedding.
 
-Every promise has a control beside it: the same measurement on something known to be broken must fail, or the
+Every promise has a control: the same measurement on something known to be broken must fail, or the
 check could not have found anything. Legend: H vectors, T positions, P rotary pairs, 2P channels, A attention
 factor, L' the length up to which the code is looked at.
 """
@@ -31,10 +31,10 @@ NUM_VECTORS, NUM_POSITIONS, SEED = 16, 64, 0
 
 @dataclass(frozen=True)
 class Check:
-    """One measured number and what it must be.
+    """A measured number and its bound.
 
     Attributes:
-        name: What was measured, with its unit.
+        name: The measurement, with its unit.
         measured: The number.
         allowed: Its bound.
         relation: ``at most``; ``more than`` for a control, which must show damage; ``refused`` where the damage
@@ -50,17 +50,17 @@ class Check:
 
     @classmethod
     def at_most(cls, name: str, measured: float, allowed: float) -> Check:
-        """A promise: the number must not exceed the bound."""
+        """Returns a promise: the number must not exceed the bound."""
         return cls(name, measured, allowed, "at most", measured <= allowed)
 
     @classmethod
     def more_than(cls, name: str, measured: float, allowed: float) -> Check:
-        """A control: the number must exceed the bound."""
+        """Returns a control: the number must exceed the bound."""
         return cls(name, measured, allowed, "more than", measured > allowed)
 
 
 def check_tables(model: torch.nn.Module, expected: RopeFrequencies, name: str) -> Check:
-    """The largest relative difference between a model's frequencies and the float64 formula."""
+    """Checks the largest relative difference between a model's frequencies and the float64 formula."""
     actual = rotary_module(model).inv_freq.double()
     wanted = torch.tensor(expected.inv_freq, dtype=torch.float64)
     error = torch.where(wanted == 0, actual.abs(), (actual - wanted).abs() / wanted)
@@ -68,7 +68,7 @@ def check_tables(model: torch.nn.Module, expected: RopeFrequencies, name: str) -
 
 
 def check_offset(code: RotaryCode, expected: RopeFrequencies, length: int) -> list[Check]:
-    """A score depends only on the offset; with tables rounded to bfloat16 it depends on the position too."""
+    """Checks that a score depends only on the offset; with tables rounded to bfloat16 it depends on the position too."""
     rounded = replace(code, table_dtype=torch.bfloat16)
     return [
         Check.at_most(
@@ -95,7 +95,7 @@ def offset_spread(code: RotaryCode, expected: RopeFrequencies, length: int) -> f
         keys = _positions(length - offset)
         scores = code.scores(q, k, keys + offset, keys) / (code.width * expected.attention_factor**2)
         spreads.append(scores.amax(-1) - scores.amin(-1))
-    return float(torch.cat(spreads).max())  # the maximum of torch keeps what is not a number; Python's loses it
+    return float(torch.cat(spreads).max())  # torch's maximum keeps NaN; Python's loses it
 
 
 def rounding_bound(expected: RopeFrequencies, length: int, rotations: int) -> float:
@@ -109,7 +109,7 @@ def rounding_bound(expected: RopeFrequencies, length: int, rotations: int) -> fl
 
 
 def check_norms(code: RotaryCode, expected: RopeFrequencies, length: int) -> Check:
-    """A rotation keeps the norm of query and key; the attention factor multiplies each, so scores get its square."""
+    """Checks that norms are kept; the attention factor multiplies query and key, so scores get its square."""
     q, k = normal_vectors(code), normal_vectors(code, seed=SEED + 1)
     queries, keys = code.rotate(q, k, _positions(length))
     product = queries.norm(dim=-1) * keys.norm(dim=-1)
@@ -121,7 +121,7 @@ def check_norms(code: RotaryCode, expected: RopeFrequencies, length: int) -> Che
 
 
 def check_decay(code: RotaryCode, expected: RopeFrequencies, length: int) -> Check:
-    """The mean score over distance, by the code for q = k of equal pair norms, against its closed form."""
+    """Checks the mean score over distance, by the code for q = k of equal pair norms, against its closed form."""
     distances = decay_distances(length)
     closed_form = mean_scores(code.module.inv_freq.double().tolist(), distances)
     worst = float((measured_decay(code, expected, distances) - closed_form).abs().max())
@@ -141,7 +141,7 @@ def measured_decay(code: RotaryCode, expected: RopeFrequencies, distances: torch
 
 
 def check_casts(code: RotaryCode, expected: RopeFrequencies, length: int) -> list[Check]:
-    """Built in bfloat16 a model keeps float32 tables; cast to it, it does not, and ``verify_rope`` must say so."""
+    """Checks that a model built in bfloat16 keeps float32 tables; one that is cast does not, and ``verify_rope`` must say so."""
     loaded = check_tables(built_in(code, torch.bfloat16), expected, "tables of a model loaded with dtype=bfloat16")
     phase, refused = cast_damage(code, expected, length)
     name = "tables after .to(bfloat16): phase at L' [rad]"
@@ -171,15 +171,15 @@ def cast_damage(code: RotaryCode, expected: RopeFrequencies, length: int) -> tup
 
 
 def _positions(length: int) -> torch.Tensor:
-    """Positions from the first to the last of ``length``, evenly spaced [tokens]."""
+    """Returns positions from the first to the last of ``length``, evenly spaced [tokens]."""
     return torch.tensor(sorted({round(point * (length - 1) / (NUM_POSITIONS - 1)) for point in range(NUM_POSITIONS)}))
 
 
 def normal_vectors(code: RotaryCode, seed: int = SEED) -> torch.Tensor:
-    """Random vectors, (H, 2P) float32."""
+    """Returns random vectors, (H, 2P) float32."""
     return torch.randn(NUM_VECTORS, code.width, generator=torch.Generator().manual_seed(seed))
 
 
 def sign_vectors(code: RotaryCode, seed: int = SEED) -> torch.Tensor:
-    """Random vectors of entries 1 and -1: every pair weighs the same, however channels are paired."""
+    """Returns random vectors of entries 1 and -1: every pair weighs the same, however channels are paired."""
     return torch.where(normal_vectors(code, seed) < 0, -1.0, 1.0)

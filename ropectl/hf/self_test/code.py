@@ -1,6 +1,6 @@
-"""The rotary code that a model really runs: its own rotary module and its own apply function, without weights.
+"""Gets the rotary code that a model really runs: its own rotary module and its own apply function, without weights.
 
-The model is built from its config with parameters that hold no memory (meta device); only the rotary
+The model is built from its config with parameters that take no memory (meta device); only the rotary
 module is real, and is scaled through :func:`ropectl.hf.model.patch.apply_rope` like that of any live model.
 Legend: H vectors, T positions, P rotary pairs, 2P channels that rotate.
 """
@@ -17,10 +17,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.errors import UnsupportedModelError
 from ropectl.hf.config.families import NON_TEXT_PARTS
-from ropectl.hf.config.source import ModelSource, load_hint
-from ropectl.hf.model.patch import rotary_module, text_config
+from ropectl.hf.model.model_class import bare_model
+from ropectl.hf.model.rotary import rotary_module, text_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.methods.none import NoScaling
 
@@ -35,7 +35,7 @@ class RotaryCode:
     Attributes:
         model: The model; everything but its rotary module is on the meta device.
         apply: Its function of (q, k, cos, sin).
-        table_dtype: What cos and sin are rounded to before they are used; float32 leaves them alone.
+        table_dtype: The type that cos and sin are rounded to before they are used; float32 changes nothing.
     """
 
     model: nn.Module
@@ -94,28 +94,9 @@ def rotary_code(config: Any, trust_remote_code: bool = False) -> RotaryCode:
         UnsupportedModelError: If its rotation is not a function of (q, k, cos, sin).
         ConfigError: If the class cannot be built from the config.
     """
-    model = _skeleton(copy.deepcopy(config), trust_remote_code)
+    model: nn.Module = bare_model(config, torch.float32, remote_code=trust_remote_code).eval()
     give_tables(model)
     return RotaryCode(model, _apply_function(model))
-
-
-def source_config(source: ModelSource, trust_remote_code: bool = False) -> Any:
-    """Returns the transformers config of a model source.
-
-    Raises:
-        ConfigError: If transformers cannot read it.
-    """
-    from transformers import AutoConfig
-
-    arguments: dict[str, Any] = {"gguf_file": source.gguf_file} if source.gguf_file else {}
-    try:
-        return AutoConfig.from_pretrained(
-            source.location, revision=source.revision, trust_remote_code=trust_remote_code, **arguments
-        )
-    except Exception as error:  # a strict config raises many kinds
-        raise ConfigError(
-            f"transformers cannot read the config of {source.name}: {error}", load_hint(str(error))
-        ) from None
 
 
 def llama_config(geometry: RopeGeometry) -> Any:
@@ -160,23 +141,10 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def _skeleton(config: Any, trust_remote_code: bool) -> nn.Module:
-    from transformers import AutoModelForCausalLM
-
-    try:
-        with torch.device("meta"):
-            model: nn.Module = AutoModelForCausalLM.from_config(
-                config, dtype=torch.float32, trust_remote_code=trust_remote_code
-            )
-    except Exception as error:  # a model's constructor may raise anything over a config it was not made for
-        raise ConfigError(f"The model cannot be built from its config: {error}", load_hint(str(error))) from None
-    return model.eval()
-
-
 def _apply_function(model: nn.Module) -> Callable[..., Any]:
-    """The function that the attention of a model calls to rotate queries and keys.
+    """Returns the function that the attention of a model calls to rotate queries and keys.
 
-    Found by what the code of its ``forward`` names. Of several, those for interleaved channels are used
+    It is found by the names in the code of its ``forward``. Of several, those for interleaved channels are used
     where the config says ``rope_interleave``.
     """
     kind = type(model).__name__

@@ -25,7 +25,7 @@ _CHUNK = 16_384
 #: Bases are tried upwards in steps of this share, wider past the length; then the last step is halved down.
 _BASE_STEP, _BASE_STEP_LENGTH, _BASE_TOLERANCE = 0.005, 131_072, 1e-3
 
-#: No base above is searched.
+#: The largest base that is tried.
 LARGEST_BASE = 1e15
 
 
@@ -58,15 +58,15 @@ def lowest_base(rotary_dim: int, length: int) -> float | None:
     """Returns the smallest base tried with B(m) >= 0 for every m up to ``length``.
 
     The lower bound of the base for a context: Base of RoPE Bounds Context Length, arXiv 2405.14591. Around
-    it bases that work and bases that fail alternate, so it is an order of magnitude and a first digit. The
-    value returned does work; bases are tried upwards, 0.5 % apart (more past 131072 tokens).
+    it, bases that work and bases that fail alternate, so it is an order of magnitude and a first digit. The
+    returned value does work; bases are tried upwards, 0.5 % apart (more past 131072 tokens).
 
     Args:
         rotary_dim: d.
         length: The context [tokens].
 
     Returns:
-        None where no base up to 1e15 will do, as for two rotated dimensions.
+        None where no base up to 1e15 works, as for two rotated dimensions.
     """
     step = 1 + _BASE_STEP * max(1.0, length / _BASE_STEP_LENGTH)
     base, failed_at = step, 1
@@ -79,7 +79,7 @@ def lowest_base(rotary_dim: int, length: int) -> float | None:
 
 
 def _failure(rotary_dim: int, base: float, length: int, near: int) -> int | None:
-    """A distance at which a base fails, None if there is none.
+    """Returns a distance at which a base fails, None if there is none.
 
     Neighbouring bases fail at neighbouring distances, so those are tried first, then a sample of all.
     """

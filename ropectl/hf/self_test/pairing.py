@@ -1,16 +1,17 @@
-"""Checks which channels a model turns together: the code against a naive rotation by the definition, in float64."""
+"""Checks which channels a model turns together, against a naive rotation by the definition in float64."""
 
 from __future__ import annotations
 
 import torch
 
+from ropectl.hf.config.families import HALF_SPLIT, INTERLEAVED
 from ropectl.hf.self_test.checks import NUM_POSITIONS, SEED, Check, normal_vectors
 from ropectl.hf.self_test.code import RotaryCode
 from ropectl.rope.frequencies import RopeFrequencies
 
-PAIRINGS = ("half-split", "interleaved")
+PAIRINGS = (HALF_SPLIT, INTERLEAVED)
 
-#: Positions at which pairings are told apart [tokens].
+#: Positions at which the pairing is determined [tokens].
 PAIRING_LENGTH = 256
 
 #: A score may differ this much from the float64 one, relative to |q||k|A^2; another pairing by ten times more.
@@ -68,7 +69,7 @@ def naive_scores(
     num_pairs = len(expected.inv_freq)
     first, second = (
         (slice(0, num_pairs), slice(num_pairs, None))
-        if pairing == "half-split"
+        if pairing == HALF_SPLIT
         else (slice(0, None, 2), slice(1, None, 2))
     )
     frequencies = torch.tensor(expected.inv_freq, dtype=torch.float64)

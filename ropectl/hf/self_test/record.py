@@ -1,4 +1,4 @@
-"""The self-test of a model's rotary code as a record: checks per method, decay curves, bounds of the base."""
+"""Makes the record of a self-test: checks per method, decay curves, bounds of the base."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.abf import AdjustedBaseFrequency
 
-#: Bases whose decay is shown beside the model's own: RoFormer's, Llama 3's, Code Llama's.
+#: Bases whose decay is shown next to the model's own: RoFormer's, Llama 3's, Code Llama's.
 SHOWN_BASES = (1e4, 5e5, 1e6)
 
-#: Positions are float32 in the rotary modules; past this they are not whole numbers any more.
+#: Positions are float32 in the rotary modules; past this they are no longer whole numbers.
 LONGEST = 2**24
 
 _MEASURED_POINTS = 33
@@ -50,7 +50,7 @@ def self_test(
     """Returns all checks of a model's rotary code, and how its mean score decays with distance, as JSON values.
 
     Args:
-        name: The model, for people.
+        name: The model, for messages.
         code: Its rotary code.
         geometry: What it was trained with.
         methods: Scalings to check, each applied to the code and undone.
@@ -72,7 +72,7 @@ def self_test(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Thousands of small tensors: threads would wait for each other longer than they compute."""
+    """Limits torch to one thread: with thousands of small tensors, threads wait for each other longer than they compute."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -101,10 +101,12 @@ def _record(
         with apply_rope(code.model, method, geometry=geometry, seq_len=frozen):
             found, pairing = run_checks(code, expected, length)
         pairings.add(pairing)
-        checks += [{"method": str(method), "seq_len": frozen, **_json_check(check)} for check in found]
+        for check in found:  # JSON has neither infinity nor NaN, which broken code may well produce
+            measured = check.measured if math.isfinite(check.measured) else None
+            checks.append({"method": str(method), "seq_len": frozen, **asdict(check), "measured": measured})
         curves.append(_curve(code, geometry, method, length, frozen, "method"))
     trained = geometry.original_max_position_embeddings
-    # The bound of the base is one for tables in which every pair turns.
+    # The bound of the base holds for tables in which every pair turns.
     bounded = sorted({trained, length}) if geometry.num_turning is None else []
     return {
         "model": name,
@@ -141,15 +143,10 @@ def run_checks(code: RotaryCode, expected: RopeFrequencies, length: int) -> tupl
     return checks, pairing
 
 
-def _json_check(check: Check) -> dict[str, Any]:
-    """JSON has no infinity and no NaN, which broken code may well produce."""
-    return {**asdict(check), "measured": check.measured if math.isfinite(check.measured) else None}
-
-
 def _curve(
     code: RotaryCode, geometry: RopeGeometry, method: ScalingMethod, length: int, frozen: int | None, kind: str
 ) -> dict[str, Any]:
-    """The decay under one method: closed form at every distance, and the code's own score at some."""
+    """Returns the decay under one method: closed form at every distance, and the code's own score at some."""
     expected = method.frequencies(geometry, frozen)
     distances = decay_distances(length, _MEASURED_POINTS)
     with apply_rope(code.model, method, geometry=geometry, seq_len=frozen):

@@ -10,8 +10,8 @@ from ropectl.errors import ConfigError
 from ropectl.evaluate.cost import ForwardCost
 from ropectl.evaluate.forward import LOGITS_PER_CHUNK
 from ropectl.hf.config.shape import ModelShape
-from ropectl.hf.model.skeleton import cut
-from ropectl.hf.self_test.code import source_config
+from ropectl.hf.config.source import source_config
+from ropectl.hf.model.model_class import cut
 from ropectl.memory import free_memory, is_out_of_memory
 from ropectl.records import SCHEMA_VERSION
 from ropectl.reporter import Reporter
