@@ -75,7 +75,7 @@ class DocumentSet:
     Attributes:
         documents: Each at least ``length`` tokens, cut there, or where the wanted part of a document ends.
         length: The longest wanted length that some document has [tokens]; 0 if there is none.
-        num_seen: Documents looked at.
+        num_seen: Documents that were read.
         longest: Tokens of the longest document seen; a lower bound where reading stopped early.
         bos_token_id: The token that every document begins with; None for none.
     """

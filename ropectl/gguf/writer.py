@@ -36,7 +36,7 @@ def write_gguf(
         header: Its header.
         out: Where to write; an existing file is overwritten.
         keys: Keys to write, in place where they exist, else after all others.
-        tensors: float32 vectors to write; they take the place of tensors of the same names.
+        tensors: float32 vectors to write; they replace tensors of the same names.
         removed: Keys and tensors to leave out.
     """
     kept = [i for i, tensor in enumerate(header.tensors) if tensor.name not in tensors and tensor.name not in removed]

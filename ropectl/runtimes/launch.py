@@ -16,7 +16,7 @@ from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES, relative_
 from ropectl.runtimes.runtime import CheckpointFacts
 from ropectl.runtimes.views import ORIGINAL
 
-#: Red lines with which a server may still be started: it serves what was meant up to the length that is asked for.
+#: Red lines with which a server may still be started: it serves what was meant up to the requested length.
 STARTABLE = (*SERVING_CODES, "static-per-server")
 
 Reader = Callable[[CheckpointFacts], RuntimeReading]
@@ -87,7 +87,7 @@ def server_step(
     Args:
         name: The runtime.
         facts: The checkpoint.
-        command: What starts the server on the checkpoint as it stands.
+        command: The command that starts the server on the checkpoint as it stands.
         override_flag: The option that takes an override.
         reader: The server's reader.
         reaches: Returns whether the server accepts the target length.

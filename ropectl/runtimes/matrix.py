@@ -33,10 +33,10 @@ def all_runtimes() -> tuple[Runtime, ...]:
 
 
 def find_probe(name: str) -> Probe:
-    """Returns how a runtime is asked for log-probabilities.
+    """Returns the script that asks a runtime for log-probabilities.
 
     Raises:
-        ConfigError: If there is no such runtime, or no way to ask it.
+        ConfigError: If there is no such runtime, or it has no such script.
     """
     probes = {runtime.name: runtime.probe for runtime in all_runtimes() if runtime.probe is not None}
     if name not in probes:

@@ -34,7 +34,7 @@ class TransformersRules:
         view: The dialect.
         yarn_reads_original: Whether the ramp of yarn is built on the original length, not on
             ``max_position_embeddings``.
-        yarn_overwrites_factor: Whether ``max_position_embeddings`` / original takes the place of ``factor``.
+        yarn_overwrites_factor: Whether ``max_position_embeddings`` / original replaces ``factor``.
         yarn_reads_mscale: Whether it knows ``mscale`` and ``mscale_all_dim``.
         yarn_reads_truncate: Whether it knows ``truncate``.
         longrope: ``original``: switches where the block says; ``outer``: where the top level says, else at

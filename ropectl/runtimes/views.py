@@ -35,7 +35,7 @@ DEFAULT_THETA_V5: dict[str, float] = {
 }
 FALLBACK_THETA = 10_000.0
 
-#: Keys that the validation of transformers 5 asks for, beside the original length that it fills in.
+#: Keys that the validation of transformers 5 asks for, in addition to the original length, which it fills in.
 _REQUIRED_V5 = {
     **dict.fromkeys(("linear", "dynamic", "yarn"), ("factor",)),
     "llama3": ("factor", "low_freq_factor", "high_freq_factor"),

@@ -30,7 +30,7 @@ from ropectl.evaluate.perplexity.protocols.prefix import Prefix
 from ropectl.evaluate.perplexity.runner import measure_perplexity
 from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
 from ropectl.hf.config.geometry import describe_rope
-from ropectl.hf.model import roomy_cache
+from ropectl.hf.model import cache as key_value_cache
 from ropectl.rope.registry import parse_method
 
 TRAINED, CHUNK = 512, 512
@@ -125,7 +125,7 @@ def main() -> None:
         if arguments.part == "concatenated":  # as transformers itself grows a cache
             forward.make_room = lambda cache, length: None
         if arguments.part in ("heap", "whole in the heap", "concatenated"):  # large blocks as the C library places them
-            roomy_cache.map_large_blocks = forward.map_large_blocks = lambda: False
+            key_value_cache.map_large_blocks = forward.map_large_blocks = lambda: False
         chunk = None if arguments.part.startswith("whole") else CHUNK
         found = time_share() if arguments.part == "time" else peak_memory(arguments.length, chunk)
         print(json.dumps(found))

@@ -112,7 +112,7 @@ def _check_agreement(section: Mapping[str, Any], old: Mapping[str, Any], new: Ma
         )
     if old.get("rope_theta") is None and section.get("rope_theta") is None and new.get("rope_theta") is not None:
         raise ConfigError(
-            f"rope_scaling, which has no rope_theta, takes the place of rope_parameters, whose rope_theta is "
+            f"rope_scaling, which has no rope_theta, overrides rope_parameters, whose rope_theta is "
             f"{new['rope_theta']:g}: transformers would silently use the default of the model's class.",
             "Write rope_theta next to rope_scaling in config.json.",
         )

@@ -42,7 +42,7 @@ KEY_ALIASES = {
     "num_attention_heads": ("n_heads",),
 }
 
-#: The layer type that is scaled unless another is asked for: it sees the whole context.
+#: The layer type that is scaled by default: it sees the whole context.
 DEFAULT_LAYER_TYPE = "full_attention"
 
 #: Parts of the names of layer types that see a window only.
@@ -71,7 +71,7 @@ class Family:
         rope_types: The only types of scaling that its classes accept and compute; empty for all. Other
             scaling takes the universal form.
         no_universal: The reason why transformers cannot load the universal form here; empty where it can.
-        attention_keys: Keys of the block whose values, for short and long input, take the place of the
+        attention_keys: Keys of the block whose values, for short and long input, replace the
             attention factor in every type but ``default``.
         static_longrope: Whether its ``longrope`` uses ``short_factor`` at every length.
         keeps_original_length: Whether its attention reads the trained length from the block, whatever the type.

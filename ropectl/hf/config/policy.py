@@ -12,7 +12,7 @@ from ropectl.rope.registry import parse_spec
 
 
 class Policy(Enum):
-    """The treatment of the scaling that a checkpoint has when another is asked for."""
+    """What to do with the scaling that a checkpoint has when another is wanted."""
 
     refuse = "refuse"
     #: The new method by the product of both factors, counted from the trained length.
@@ -22,7 +22,7 @@ class Policy(Enum):
 
 
 def check_target(geometry: RopeGeometry, target_length: int) -> None:
-    """Checks that a wanted length is one that a method can be asked for.
+    """Checks that some method can reach a wanted length.
 
     Raises:
         ConfigError: If it is more than any factor makes of the trained length.
@@ -70,7 +70,7 @@ def choose_method(
     Args:
         name: The model, for messages.
         rope: What its config says.
-        wanted: The method asked for.
+        wanted: The method that the user gave.
         policy: What to do with scaling that is there already.
         composable: Whether this command can compose, for the message.
 

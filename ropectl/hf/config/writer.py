@@ -22,7 +22,7 @@ REPLACED_KEYS = ("rope_parameters", "rope_scaling", "rope_theta", "original_max_
 
 
 def merge_block(current: Mapping[str, Any], patch: RopeConfigPatch) -> dict[str, Any]:
-    """Returns the ``rope_parameters`` of a patch, with what belongs to the family and not to the scaling kept.
+    """Returns the ``rope_parameters`` of a patch, keeping what belongs to the family and not to the scaling.
 
     Args:
         current: The block that is in force.

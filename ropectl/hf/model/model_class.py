@@ -87,7 +87,7 @@ def bare_model(config: Any, dtype: torch.dtype, device: Any = "meta", remote_cod
 
 
 def cut(config: Any, num_layers: int) -> Any:
-    """Returns a config of fewer layers; lists that speak of every layer are cut too."""
+    """Returns a config of fewer layers; lists with one entry per layer are cut too."""
     config = copy.deepcopy(config)
     text = config.get_text_config(decoder=True)
     depth = text.num_hidden_layers

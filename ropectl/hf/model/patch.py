@@ -89,7 +89,7 @@ def apply_rope(
 
     Args:
         model: A transformers model, already in its final dtype (casting later would round the buffers).
-        method: The method to apply, in place of whatever scaling the model has.
+        method: The method to apply, replacing any scaling that the model has.
         geometry: What the model was trained with; by default that of an earlier patch, else its config's.
         seq_len: Freeze a length-dependent method at this length [tokens]. Without it such a method is
             applied in its native form, whose results depend on the order of the inputs.

@@ -2,7 +2,7 @@
 
 Every promise has a control: the same measurement on something known to be broken must fail, or the
 check could not have found anything. Legend: H vectors, T positions, P rotary pairs, 2P channels, A attention
-factor, L' the length up to which the code is looked at.
+factor, L' the length up to which the code is checked.
 """
 
 from __future__ import annotations

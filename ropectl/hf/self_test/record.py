@@ -39,6 +39,18 @@ LONGEST = 2**24
 _MEASURED_POINTS = 33
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Limits torch to one thread: with thousands of small tensors, threads wait for each other longer than they compute."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@_one_thread()
 def self_test(
     name: str,
     code: RotaryCode,
@@ -54,8 +66,8 @@ def self_test(
         code: Its rotary code.
         geometry: What it was trained with.
         methods: Scalings to check, each applied to the code and undone.
-        length: L', the largest position looked at [tokens].
-        seq_len: Where length-dependent methods are frozen; at ``length`` if None [tokens].
+        length: L', the largest position that is checked [tokens].
+        seq_len: The length at which length-dependent methods are frozen; ``length`` if None [tokens].
 
     Raises:
         ConfigError: If ``length`` is past what float32 positions can count.
@@ -66,29 +78,6 @@ def self_test(
             f"The target of {length} tokens is past {LONGEST}: rotary modules count positions in float32.",
             "Type a smaller --target-length.",
         )
-    with _one_thread():
-        return _record(name, code, geometry, methods, length, seq_len)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Limits torch to one thread: with thousands of small tensors, threads wait for each other longer than they compute."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _record(
-    name: str,
-    code: RotaryCode,
-    geometry: RopeGeometry,
-    methods: Sequence[ScalingMethod],
-    length: int,
-    seq_len: int | None,
-) -> dict[str, Any]:
     checks: list[dict[str, Any]] = []
     pairings: set[str | None] = set()
     curves = [
@@ -129,7 +118,7 @@ def run_checks(code: RotaryCode, expected: RopeFrequencies, length: int) -> tupl
     Args:
         code: The code, with the scaling already applied.
         expected: What the scaling computes.
-        length: L', the largest position looked at [tokens].
+        length: L', the largest position that is checked [tokens].
     """
     pairing_checks, pairing = check_pairing(code, expected)
     checks = [
