@@ -32,9 +32,7 @@ def tokens(source: Any) -> list[tuple[int, ...] | None]:
     ("source", "address"),
     [
         ("hf:wiki", ("wiki", "", "train", "")),
-        ("hf:owner/name", ("owner/name", "", "train", "")),
         ("hf:owner/name,en:test#body", ("owner/name", "en", "test", "body")),
-        ("hf:owner/name:test", ("owner/name", "", "test", "")),
         ("hf:owner/name#body", ("owner/name", "", "train", "body")),
         ("hf:owner/name,20220301.en", ("owner/name", "20220301.en", "train", "")),
     ],

@@ -18,7 +18,9 @@ from ropectl.errors import DataError
 
 
 def test_file_folder_and_glob(tmp_path: Path) -> None:
-    (tmp_path / "b").mkdir()
+    for folder in ("b", ".git"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / ".git" / "index").write_bytes(b"\xff\xfe")
     for name, text in (("b/two.txt", "zwei"), ("a.txt", "eins"), (".hidden", "no"), ("c.md", "drei")):
         (tmp_path / name).write_text(text)
     assert [d.text for d in open_source(str(tmp_path / "a.txt"))] == ["eins"]
@@ -33,19 +35,6 @@ def test_json_lines(tmp_path: Path) -> None:
     assert [(d.name, d.text) for d in open_source(f"{path}#body")] == [(f"{path}:1", "b"), (f"{path}:3", "d")]
     with pytest.raises(DataError, match=r"line 1.*'title'"):
         list(open_source(f"{path}#title"))
-
-
-@pytest.mark.parametrize("source", ["no/such/file", "builtin:nothing", "no/such/*.txt"])
-def test_missing_text_is_refused(source: str) -> None:
-    with pytest.raises(DataError):
-        list(open_source(source))
-
-
-def test_hidden_folders_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / ".git" / "index").write_bytes(b"\xff\xfe")
-    (tmp_path / "a.txt").write_text("eins")
-    assert [d.text for d in open_source(str(tmp_path))] == ["eins"]
 
 
 @pytest.mark.parametrize(
@@ -116,9 +105,20 @@ def test_addresses_are_taken_apart(text: str, expected: tuple[str, ...]) -> None
     assert parse_address(text, ",:#") == expected
 
 
-@pytest.mark.parametrize("source", ["https://host/x.txt", "C:\\texts\\a.txt", "no\0file", "~nobody-of-this-name/x"])
-def test_what_is_not_there_is_said(source: str) -> None:
-    with pytest.raises(DataError, match="There is no text at"):
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        *(
+            (path, "There is no text at")
+            for path in ("no/such/file", "https://host/x.txt", "C:\\texts\\a.txt", "no\0file")
+        ),
+        ("~nobody-of-this-name/x", "There is no text at"),
+        ("no/such/*.txt", "holds no files"),
+        ("builtin:nothing", "There is no text source"),
+    ],
+)
+def test_missing_text_is_reported(source: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         open_source(source)
 
 

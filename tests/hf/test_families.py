@@ -41,6 +41,8 @@ CENSUS = census()
 #: Model types whose tiny model cannot be built here, and why; their text parts are tried under another name.
 NOT_BUILT = {"gemma3n": "its vision part needs the package timm; its text part is gemma3n_text"}
 
+BUILT = [name for name in CENSUS.supported if name not in NOT_BUILT]
+
 IDS = (torch.arange(160) * 7).remainder(60).unsqueeze(0) + 2
 FROZEN_AT = 160
 
@@ -74,7 +76,7 @@ def test_the_census_is_whole() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("model_type", [name for name in CENSUS.supported if name not in NOT_BUILT])
+@pytest.mark.parametrize("model_type", BUILT)
 def test_scaled_exactly_and_undone(model_type: str, tmp_path: Path) -> None:
     model = tiny_model(model_type)
     model.save_pretrained(tmp_path)
@@ -101,16 +103,20 @@ def test_scaled_exactly_and_undone(model_type: str, tmp_path: Path) -> None:
         assert torch.equal(logits(model), base) and model.config.to_dict() == before
 
 
+def default_section(model_type: str) -> dict[str, Any]:
+    """The text part of a class's default config; its name alone where there is no default."""
+    try:
+        section: dict[str, Any] = CONFIG_MAPPING[model_type]().get_text_config(decoder=True).to_dict()
+    except Exception:
+        section = {"model_type": model_type}
+    return section
+
+
 @pytest.mark.parametrize("model_type", CENSUS.refused)
 def test_refused_with_its_reason(model_type: str) -> None:
     """The config is refused as the census says, before any model is built."""
-    try:
-        section = CONFIG_MAPPING[model_type]().get_text_config(decoder=True).to_dict()
-    except Exception:  # a class without a default config: its name is enough
-        section = {"model_type": model_type}
-    sections = [section, {**section, "model_type": model_type}]
-    refusals = []
-    for candidate in sections:
+    section, refusals = default_section(model_type), []
+    for candidate in (section, {**section, "model_type": model_type}):
         try:
             describe_rope(candidate)
         except UnsupportedModelError as error:
@@ -120,19 +126,12 @@ def test_refused_with_its_reason(model_type: str) -> None:
 
 @pytest.mark.parametrize("model_type", CENSUS.without)
 def test_without_rotary_positions_is_refused(model_type: str) -> None:
-    try:
-        section = CONFIG_MAPPING[model_type]().get_text_config(decoder=True).to_dict()
-    except Exception:
-        section = {"model_type": model_type}
     with pytest.raises(UnsupportedModelError):
-        describe_rope(section)
-    source = inspect.getsource(
-        sys.modules[getattr(transformers, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[model_type]).__module__]
-    )
-    assert not re.search(
-        r"self\.rotary_emb = |original_inv_freq",
-        re.sub(r"class \w*(Vision|Audio)\w*\(.*?\nclass ", "", source, flags=re.DOTALL),
-    )
+        describe_rope(default_section(model_type))
+    model_class = getattr(transformers, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[model_type])
+    source = inspect.getsource(sys.modules[model_class.__module__])
+    text_part = re.sub(r"class \w*(Vision|Audio)\w*\(.*?\nclass ", "", source, flags=re.DOTALL)
+    assert not re.search(r"self\.rotary_emb = |original_inv_freq", text_part)
 
 
 def rotation_of(model: Any) -> Any:
@@ -143,14 +142,13 @@ def rotation_of(model: Any) -> Any:
         called = re.findall(r"apply_\w*rotary\w*(?=\()", source)
         if called and not re.search("vision|audio|visual|indexer|compressor", name):
             interleaving = [name for name in called if "interleave" in name]
-            return getattr(
-                sys.modules[type(module).__module__], interleaving[0] if interleaving and flag else called[0]
-            )
+            chosen = interleaving[0] if interleaving and flag else called[0]
+            return getattr(sys.modules[type(module).__module__], chosen)
     raise AssertionError("nothing rotates")
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("model_type", [name for name in CENSUS.supported if name not in NOT_BUILT])
+@pytest.mark.parametrize("model_type", BUILT)
 def test_pairing_is_as_in_the_code(model_type: str) -> None:
     """Two channels turn together if rotating one and rotating the other ends in the same two channels."""
     model = tiny_model(model_type)
@@ -172,10 +170,7 @@ def test_pairing_is_as_in_the_code(model_type: str) -> None:
     assert [paired[other] for other in paired if ends(0) == ends(other)] == [description.pairing]
 
 
-WINDOWED = [name for name in CENSUS.supported if name not in NOT_BUILT]
-
-
-@pytest.mark.parametrize("model_type", WINDOWED)
+@pytest.mark.parametrize("model_type", BUILT)
 def test_layers_without_a_window_rotate_or_do_not(model_type: str) -> None:
     """With all layers seeing the whole context, scaling changes the logits unless such layers have no positions."""
     config = tiny_config(model_type)
@@ -197,15 +192,14 @@ def test_layers_without_a_window_rotate_or_do_not(model_type: str) -> None:
             changed = not torch.equal(logits(model), base)
     except (UnsupportedModelError, PatchError):
         changed = False  # only the layers with a window have a table
-    assert changed != (
-        family_of(section.to_dict()).rope_only_windowed or bool(description.layer_types == ("sliding_attention",))
-    )
+    only_windowed = description.layer_types == ("sliding_attention",)
+    assert changed != (family_of(section.to_dict()).rope_only_windowed or only_windowed)
     assert bool([note for note in description.warnings if "whole context" in note]) != changed
 
 
 @pytest.mark.process
-def test_data_speaks_of_families_that_exist() -> None:
-    """A family renamed by transformers would lose its data silently; and classes agree with what is said of them."""
+def test_data_names_families_that_exist() -> None:
+    """A family renamed by transformers would lose its data silently; and the data agree with the classes."""
     null = {name for name, family in FAMILIES.items() if family.null_head_dim}
     for name, family in FAMILIES.items():
         section = CONFIG_MAPPING[name]()
