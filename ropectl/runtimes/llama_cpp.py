@@ -78,12 +78,6 @@ def _longrope(view: View, arch: str) -> Table:
     return tables.longrope(view, lambda seq_len: is_long, factor, causes=red)
 
 
-def _proportional(view: View, arch: str) -> Table:
-    if arch not in CONVERTS_PROPORTIONAL:
-        return _unscaled(view, "converts proportional for this architecture with all pairs turning, with a warning")
-    return tables.proportional(view, reads_factor=False)
-
-
 _TYPES: Mapping[str | None, Callable[[View, str], Table]] = {
     "default": lambda view, arch: tables.default(view),
     "linear": lambda view, arch: (
@@ -99,7 +93,11 @@ _TYPES: Mapping[str | None, Callable[[View, str], Table]] = {
     ),
     "yarn": _yarn,
     "longrope": _longrope,
-    "proportional": _proportional,
+    "proportional": lambda view, arch: (
+        tables.proportional(view, reads_factor=False)
+        if arch in CONVERTS_PROPORTIONAL
+        else _unscaled(view, "converts proportional for this architecture with all pairs turning, with a warning")
+    ),
 }
 
 

@@ -152,19 +152,6 @@ def llama3(view: View, defaults: Mapping[str, float] | None = None) -> Table:
     return static(blend_by_rotations(geometry, value("factor"), low, high))
 
 
-def longrope_divisors(view: View) -> tuple[Sequence[float], Sequence[float]]:
-    """Returns ``short_factor`` and ``long_factor``, checked.
-
-    Raises:
-        CannotLoadError: If one is missing or not of one value per pair.
-    """
-    lists = view.required("short_factor"), view.required("long_factor")
-    for values in lists:
-        if len(values) != view.rotary_dim // 2:
-            raise CannotLoadError(f"stops: longrope lists of {len(values)} values for {view.rotary_dim // 2} pairs")
-    return lists
-
-
 def longrope(
     view: View,
     is_long: Callable[[int], bool],
@@ -182,8 +169,14 @@ def longrope(
         causes: Red lines if the frequencies differ.
         attention_causes: Red lines if A differs.
         problems: Red lines in any case.
+
+    Raises:
+        CannotLoadError: If a list is missing or does not have one value per pair.
     """
-    lists = longrope_divisors(view)
+    lists = view.required("short_factor"), view.required("long_factor")
+    for values in lists:
+        if len(values) != view.rotary_dim // 2:
+            raise CannotLoadError(f"stops: longrope lists of {len(values)} values for {view.rotary_dim // 2} pairs")
     factors = attention_factor if isinstance(attention_factor, tuple) else (attention_factor, attention_factor)
     trained = base_inv_freq(view.rotary_dim, view.theta)
     both = [

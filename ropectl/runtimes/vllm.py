@@ -180,7 +180,9 @@ class Vllm(Runtime):
         return read(self.name, rules.version, facts, rules.view, lambda view: self._table(view, rules, facts), serve)
 
     def _table(self, view: View, rules: VllmRules, facts: CheckpointFacts) -> Table:
-        _check_spelling(view)
+        old, new = view.block.get("type"), view.block.get("rope_type")
+        if old is not None and new is not None and old != new and (old, new) != ("su", "longrope"):
+            raise CannotLoadError(f"stops: type is {old!r}, rope_type is {new!r}")
         if view.rope_type == "longrope":
             return self._longrope(view, rules, facts)
         handler = _TYPES.get(view.rope_type)
@@ -209,9 +211,3 @@ class Vllm(Runtime):
 
         command = f"vllm serve {facts.shell_location} --max-model-len {facts.target_length}"
         return server_step(self.name, facts, command, "--hf-overrides", reader, reaches, merges=False)
-
-
-def _check_spelling(view: View) -> None:
-    old, new = view.block.get("type"), view.block.get("rope_type")
-    if old is not None and new is not None and old != new and (old, new) != ("su", "longrope"):
-        raise CannotLoadError(f"stops: type is {old!r}, rope_type is {new!r}")
