@@ -162,7 +162,7 @@ def read_plan(place: Path) -> PlanRecord | None:
         return None
     plan = read_json(path, hint)
     if not isinstance(plan, dict):
-        raise ConfigError(f"{path} is no plan of a comparison.", hint)
+        raise ConfigError(f"{path} is not a plan of a comparison.", hint)
     check_version(plan, path)
     return read_as(PlanRecord, plan, str(path), PlanRecord.written_by)
 

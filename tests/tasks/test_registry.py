@@ -20,7 +20,6 @@ from tests.tasks.builders import make_builder
 Run = Callable[..., tuple[int, str, str]]
 
 ONE_FILE = '''
-from typing import ClassVar
 from ropectl.tasks.haystack import HaystackTask
 from ropectl.tasks.prompt_parts import TrialText
 from ropectl.tasks.task import EXACT, RULER
@@ -28,13 +27,13 @@ from ropectl.tasks.words import ADJECTIVES
 
 class Colour(HaystackTask):
     """A colour is said once, and asked for."""
-    name: ClassVar[str] = "colour"
-    title: ClassVar[str] = "A colour"
-    reference: ClassVar = RULER
-    measures: ClassVar[str] = "whether one word is found"
-    instruction: ClassVar[str] = "Remember the colour.\\n"
-    metric: ClassVar[str] = EXACT
-    has_depths: ClassVar[bool] = True
+    name = "colour"
+    title = "A colour"
+    reference = RULER
+    measures = "whether one word is found"
+    instruction = "Remember the colour.\\n"
+    metric = EXACT
+    has_depths = True
 
     def draw(self, builder, rng):
         """Returns the colour."""
