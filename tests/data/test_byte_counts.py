@@ -1,4 +1,4 @@
-"""Bytes behind tokens: they add up, and they are those of the text."""
+"""The bytes of tokens add up, and are those of the text."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_tokenizer_without_offsets_decodes(tokenizer: Any) -> None:
         assert [ours(i, i + 7) for i in range(90)] == [theirs(i, i + 7) for i in range(90)]
 
 
-def test_part_of_a_character_is_no_number_of_bytes(tokenizer: Any) -> None:
+def test_part_of_a_character_has_no_number_of_bytes(tokenizer: Any) -> None:
     ids = tokenizer.encode("ab 🥊", add_special_tokens=False)
     count = count_by_decoding(tokenizer, ids)
     assert count is not None and count(0, len(ids)) == len("ab 🥊".encode()) and count(0, len(ids) - 1) is None
@@ -92,7 +92,7 @@ def test_special_tokens_between_texts_have_no_bytes(tokenizer: Any) -> None:
 
 
 def test_text_behind_an_unknown_token_is_not_counted_as_nothing() -> None:
-    """Tokens that came without their text: what the tokenizer did not know has bytes that nobody can tell."""
+    """Tokens that came without their text: what the tokenizer did not know has an unknown number of bytes."""
     words = Tokenizer(WordLevel({"<unk>": 0, "<s>": 1, "one": 2, "two": 3}, unk_token="<unk>"))
     words.pre_tokenizer = Whitespace()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", bos_token="<s>")

@@ -56,7 +56,7 @@ def test_what_the_library_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A data set as it lies on the hub: two splits of files."""
+    """A data set as on the hub: two splits of files."""
     place = tmp_path / "a,b:c#d"
     place.mkdir()
     for split, row in (("train", "eins"), ("test", "zwei")):
@@ -125,7 +125,7 @@ def test_errors_of_the_hub_become_one_message(monkeypatch: pytest.MonkeyPatch, m
     assert hint in caught.value.hint and "\n" not in caught.value.message
 
 
-def test_a_stream_that_breaks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_breaks_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         column_names = ("text",)
 

@@ -50,7 +50,7 @@ def leftovers(cache: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("bos", [0, None])
-def test_documents_are_tokenized_behind_bos(source: str, tokenizer: Any, tmp_path: Path, bos: int | None) -> None:
+def test_documents_are_tokenized_after_bos(source: str, tokenizer: Any, tmp_path: Path, bos: int | None) -> None:
     head = [] if bos is None else [bos]
     store = TokenStore.build(source, tokenizer, bos, cache=tmp_path / "cache")
     expected = [head + tokenizer.encode(text, add_special_tokens=False) for text in TEXTS if text]
@@ -277,7 +277,7 @@ def test_a_damaged_store_is_made_again(source: str, tokenizer: Any, tmp_path: Pa
 
 @pytest.mark.parametrize("damaged_before", [False, True])
 def test_two_at_once(source: str, tokenizer: Any, tmp_path: Path, damaged_before: bool) -> None:
-    """While one is at it, another process makes the same store from start to end."""
+    """While one is working, another process makes the same store from start to end."""
     cache = tmp_path / "cache"
     if damaged_before:
         TokenStore.build(source, tokenizer, 0, cache=cache)
@@ -322,7 +322,7 @@ def test_a_cache_that_cannot_be_written(source: str, tokenizer: Any, tmp_path: P
     assert "ROPECTL_CACHE" in caught.value.hint
 
 
-def test_a_full_disk_is_told(source: str, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(source: str, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Any, *arguments: Any, **options: Any) -> None:
         raise OSError(28, "No space left on device")
 

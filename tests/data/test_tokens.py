@@ -13,12 +13,12 @@ from ropectl.evaluate.perplexity.windows import Window
 
 
 def texts(*lengths: int) -> list[Document]:
-    """Documents whose texts are one token a character, plus BOS."""
+    """Documents whose texts are one token per character, plus BOS."""
     return [Document(f"d{i}", "~" * length) for i, length in enumerate(lengths)]
 
 
 class Characters:
-    """One token a character; adds no BOS by itself."""
+    """One token per character; adds no BOS on its own."""
 
     bos_token_id: int | None = 1
 
@@ -51,7 +51,7 @@ def test_documents_long_enough_for_every_length_are_taken_in_order() -> None:
     assert (chosen.length, chosen.num_seen) == (100, 5)
 
 
-def test_bos_counts_as_a_token_and_stands_once() -> None:
+def test_bos_counts_as_a_token_and_comes_once() -> None:
     """The window holds BOS and one token less of text."""
     chosen = select_documents(texts(100), Characters(), 1, [100, 50], limit=3)
     ids = chosen.documents[0].input_ids

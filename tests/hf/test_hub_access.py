@@ -1,4 +1,4 @@
-"""Without a network the hub's cache answers at once, and what is not in it is one clear message."""
+"""Without a network the hub's cache answers at once, and a model that it lacks is one clear message."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_what_is_not_in_the_cache_is_one_message(tmp_path: Path) -> None:
-    """No retries for half a minute."""
+    """There are no retries for half a minute."""
     done = run(tmp_path, "inspect", "org/model")
     assert done.returncode == 2 and not done.stdout
     assert (

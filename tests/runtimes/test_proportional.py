@@ -1,4 +1,4 @@
-"""Who computes what of a table in which some pairs stand still."""
+"""Runtimes differ in what they compute from a table in which some pairs stand still."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_base_is_read_by_all_that_know_gemma4(spec: str) -> None:
 
 
 def test_the_factor_is_read_by_transformers_only() -> None:
-    """vLLM's Gemma4RotaryEmbedding, sglang's Gemma 4 class and the converter of llama.cpp pass over it."""
+    """vLLM's Gemma4RotaryEmbedding, sglang's Gemma 4 class and the converter of llama.cpp ignore it."""
     checkpoint = facts("gemma4_text", "pi:factor=4")
     found = newest(checkpoint)
     assert not codes(found["transformers"]) and found["transformers"].max_deviation == pytest.approx(0.0, abs=EXACT)
@@ -80,7 +80,7 @@ def test_other_families_turn_all_pairs_where_the_share_is_not_read() -> None:
 
 
 def test_very_large_divisors_stand_still() -> None:
-    """The universal form's 1e30 is no deviation from a pair that is meant to have frequency 0."""
+    """The universal form's 1e30 does not count as a deviation from a pair that is meant to have frequency 0."""
     found = newest(facts("lfm3", "yarn:factor=4"))
     assert found["transformers"].max_deviation == pytest.approx(0.0, abs=EXACT) and not codes(found["transformers"])
 

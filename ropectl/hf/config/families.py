@@ -107,11 +107,7 @@ class Family:
 _LLAMA = Family()
 _INTERLEAVED = Family(pairing=INTERLEAVED)
 _FLAGGED = Family(pairing_flag="rope_interleave")
-_PHI3 = Family(rope_types=("default", "longrope"))
-_NEOX = Family(theta_key="rotary_emb_base")
-_HUNYUAN = Family(alpha_is_ntk=True, null_head_dim=True)
 _WINDOWED_ROPE = Family(rope_only_windowed=True)
-_WINDOWED_INTERLEAVED = Family(pairing=INTERLEAVED, rope_only_windowed=True)
 _GEMMA4 = Family(
     no_universal="the heads of its full layers are wider than the others, which transformers' check of longrope does not allow for",
 )
@@ -120,60 +116,33 @@ _GEMMA3 = Family(
     layer_scaling="full_attention",
 )
 
+#: Model type -> its differences from Llama.
 FAMILIES: dict[str, Family] = {
-    "afmoe": _WINDOWED_ROPE,
-    "axk1": _FLAGGED,
-    "axk2": _INTERLEAVED,
-    "bailing_hybrid": _INTERLEAVED,
-    "cohere": _INTERLEAVED,
-    "cohere2": _WINDOWED_INTERLEAVED,
-    "cohere2_moe": _WINDOWED_INTERLEAVED,
-    "deepseek_v2": _INTERLEAVED,
-    "deepseek_v3": _FLAGGED,
-    "deepseek_v32": _INTERLEAVED,
+    **dict.fromkeys(("bailing_hybrid", "axk2", "cohere", "deepseek_v2", "deepseek_v32", "ernie4_5"), _INTERLEAVED),
+    **dict.fromkeys(("ernie4_5_moe", "glm", "glm4", "glm_moe_dsa", "helium", "longcat_flash"), _INTERLEAVED),
+    **dict.fromkeys(("axk1", "deepseek_v3", "glm4_moe_lite", "sarvam_mla", "youtu"), _FLAGGED),
+    **dict.fromkeys(("afmoe", "exaone4", "exaone_moe", "flint", "kolibri1", "lara_mini"), _WINDOWED_ROPE),
+    **dict.fromkeys(("cohere2", "cohere2_moe", "llama4_text"), Family(pairing=INTERLEAVED, rope_only_windowed=True)),
+    **dict.fromkeys(("gemma3_text", "gemma3n_text"), _GEMMA3),
+    **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), _GEMMA4),
+    **dict.fromkeys(("gpt_neox", "gpt_neox_japanese"), Family(theta_key="rotary_emb_base")),
+    **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_v1_moe"), Family(alpha_is_ntk=True, null_head_dim=True)),
+    **dict.fromkeys(("minimax", "ministral", "mixtral"), Family(null_head_dim=True)),
+    **dict.fromkeys(("phi3", "phi4_multimodal"), Family(rope_types=("default", "longrope"))),
     "dots3_note_text": Family(
         pairing=INTERLEAVED,
         no_universal="its layers differ in their number of heads, which transformers' check of longrope does not allow for",
     ),
-    "ernie4_5": _INTERLEAVED,
-    "ernie4_5_moe": _INTERLEAVED,
-    "exaone4": _WINDOWED_ROPE,
-    "exaone_moe": _WINDOWED_ROPE,
     "falcon": Family(rope_needs={"alibi": False}),
-    "flint": _WINDOWED_ROPE,
-    "gemma3_text": _GEMMA3,
-    "gemma3n_text": _GEMMA3,
-    "gemma4_text": _GEMMA4,
-    "gemma4_unified_text": _GEMMA4,
-    "glm": _INTERLEAVED,
-    "glm4": _INTERLEAVED,
-    "glm4_moe_lite": _FLAGGED,
-    "glm_moe_dsa": _INTERLEAVED,
     "granitemoehybrid": Family(rope_needs={"position_embedding_type": "rope"}),
-    "gpt_neox": _NEOX,
-    "gpt_neox_japanese": _NEOX,
-    "helium": _INTERLEAVED,
-    "hunyuan_v1_dense": _HUNYUAN,
-    "hunyuan_v1_moe": _HUNYUAN,
-    "kolibri1": _WINDOWED_ROPE,
-    "lara_mini": _WINDOWED_ROPE,
-    "llama4_text": _WINDOWED_INTERLEAVED,
-    "longcat_flash": _INTERLEAVED,
-    "minimax": Family(null_head_dim=True),
-    "ministral": Family(null_head_dim=True),
     "ministral3": Family(keeps_original_length=True),
     "mistral": Family(default_window=4096),
-    "mixtral": Family(null_head_dim=True),
     "olmo3": Family(
         layer_theta_keys={"full_attention": "rope_theta", "sliding_attention": "rope_theta"},
         layer_scaling="full_attention",
     ),
-    "phi3": _PHI3,
-    "phi4_multimodal": _PHI3,
     "phimoe": Family(rope_types=("default",), attention_keys=("short_mscale", "long_mscale"), static_longrope=True),
     "qwen2": Family(window_needs_flag=True),
-    "sarvam_mla": _FLAGGED,
-    "youtu": _FLAGGED,
     "zamba2": Family(rope_needs={"use_mem_rope": True}),
 }
 
