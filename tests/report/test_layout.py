@@ -12,11 +12,11 @@ from rich.cells import cell_len
 
 from ropectl.report.document import SmallTables, Table
 from ropectl.report.graphics import BAR_WIDTH, EMPTY, MAX_CURVE, bar, chosen, curve, curve_scale
-from ropectl.report.tables.best import best_marks
+from ropectl.report.tables.by_length import best_marks
 from ropectl.report.tables.heat_maps import differing_maps
 from ropectl.report.views.compare_methods import comparison_parts
 from ropectl.report.writers.fold import column_groups, fold, spread
-from ropectl.report.writers.shades import shade_style
+from ropectl.report.writers.small_tables import shade_style
 from ropectl.report.writers.terminal import terminal_lines
 
 from . import records

@@ -1,39 +1,21 @@
-"""Figures of records, ready to stand in a page."""
+"""Figures of records, ready to be put into a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from markupsafe import Markup
 
 from ropectl.report.blocks import Figure, Figures
 from ropectl.report.document import NOTE, Sentence
-
-if TYPE_CHECKING:
-    from ropectl.records.reading import AnyRecord
-    from ropectl.report.figures.catalog import Drawing
-    from ropectl.report.runs_read import Run
-
-
-def record_drawings(record: AnyRecord) -> list[Drawing]:
-    """Returns the figures of a record."""
-    from ropectl.report.figures.catalog import drawings_of
-
-    return drawings_of(record)
-
-
-def joint_drawings(records: Mapping[str, AnyRecord]) -> list[Drawing]:
-    """Returns the figures of several records together."""
-    from ropectl.report.figures.catalog import drawings_of_runs
-
-    return drawings_of_runs(records)
+from ropectl.report.figures.drawing import Drawing
+from ropectl.report.figures.output import svg_text
+from ropectl.report.figures.training import training_drawings
+from ropectl.report.runs_read import Run
 
 
 def curve_drawings(run: Run) -> dict[str, list[Drawing]]:
     """Returns the curves of a run's trainings, by what the run calls them."""
-    from ropectl.report.figures.catalog import training_drawings
-
     return {name: training_drawings(curves.metrics, curves.settings) for name, curves in run.curves.items()}
 
 
@@ -42,15 +24,13 @@ def figures(drawings: Iterable[Drawing], prefix: str) -> Figures | None:
 
     Args:
         drawings: What to draw.
-        prefix: Of the ids in them, for no two figures of a page may share one.
+        prefix: Of the ids in them, because no two figures of a page may share one.
     """
     found = [_figure(drawing, f"{prefix}{number}-") for number, drawing in enumerate(drawings)]
     return Figures(found) if found else None
 
 
 def _figure(drawing: Drawing, prefix: str) -> Figure | Sentence:
-    from ropectl.report.figures.output import svg_text
-
     try:
         svg = svg_text(drawing.draw(), prefix)
     except Exception as error:  # numbers that no axis can hold: the page says all the rest

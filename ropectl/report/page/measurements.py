@@ -9,9 +9,8 @@ from ropectl.report.blocks import Block, Hidden, Points, Section
 from ropectl.report.document import LEAD, NOTE, WARNING, Sentence, Table, facts
 from ropectl.report.page.method_sections import method_blocks
 from ropectl.report.page.reach_bars import LONGEST, MADE_FOR, reach_bars
-from ropectl.report.page.sentences import sentences
 from ropectl.report.tables.runtimes import runtime_parts
-from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, perplexity_text, setting_text
+from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, perplexity_text, sentences, setting_text
 from ropectl.report.views.eval_passkey import passkey_tables, remarks
 from ropectl.report.views.eval_perplexity import perplexity_tables, points_table
 from ropectl.report.views.eval_tasks import tasks_parts

@@ -17,9 +17,10 @@ from ropectl.records import (
     UnfinishedTraining,
 )
 from ropectl.report.blocks import Block, Figures, Page, Section
+from ropectl.report.figures.catalog import drawings_of, drawings_of_runs
 from ropectl.report.page.compared import table_section, verdict_section
 from ropectl.report.page.downloads import downloads_section
-from ropectl.report.page.figures import curve_drawings, figures, joint_drawings, record_drawings
+from ropectl.report.page.figures import curve_drawings, figures
 from ropectl.report.page.measurements import (
     harness_sections,
     inspection_sections,
@@ -68,7 +69,7 @@ def make_page(runs: Sequence[Run]) -> Page:
         run = runs[0]
         return Page(_title(run), _subtitle(run), [("", section) for section in _sections(run, "")])
     records = {run.name: run.record for run in runs if not isinstance(run.record, UnfinishedTraining)}
-    drawn = figures(joint_drawings(records), "joint-")
+    drawn = figures(drawings_of_runs(records), "joint-")
     contents = [("", Section("Side by side", "joint", [*joint_tables(runs), *([drawn] if drawn else [])]))]
     for number, run in enumerate(runs, 1):
         prefix = f"run-{number}-"
@@ -104,7 +105,7 @@ def _sections(run: Run, prefix: str) -> list[Section]:
     record = run.record
     if isinstance(record, ComparisonRecord):
         return _comparison(run, record, prefix)
-    drawings = [] if isinstance(record, UnfinishedTraining) else record_drawings(record)
+    drawings = [] if isinstance(record, UnfinishedTraining) else drawings_of(record)
     drawings += [drawing for found in curve_drawings(run).values() for drawing in found]
     drawn = figures(drawings, f"{prefix}fig-")
     middle = [Section("Figures", "figures", [drawn])] if drawn else []
@@ -126,7 +127,7 @@ def _sections(run: Run, prefix: str) -> list[Section]:
 
 def _comparison(run: Run, record: ComparisonRecord, prefix: str) -> list[Section]:
     folder = run.place if run.place.is_dir() else _folder_of(run)
-    drawn: list[Block] = [found] if (found := figures(record_drawings(record), f"{prefix}fig-")) else []
+    drawn: list[Block] = [found] if (found := figures(drawings_of(record), f"{prefix}fig-")) else []
     sections = [verdict_section(record, folder), table_section(record)]
     if drawn:
         sections.append(Section("Figures", "figures", drawn))

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from ropectl.errors import ConfigError
 from ropectl.records import FinetuneRecord, UnfinishedTraining
-from ropectl.report.page.figures import curve_drawings, joint_drawings, record_drawings
+from ropectl.report.figures.catalog import drawings_of, drawings_of_runs
+from ropectl.report.figures.output import write_figures
+from ropectl.report.page.figures import curve_drawings
 from ropectl.report.page.sections import make_page
 from ropectl.report.runs_read import RUN_SUFFIX, Run, read_runs
 from ropectl.report.writers.html import html_text, is_page
@@ -113,17 +115,15 @@ def _check_folder(folder: Path) -> None:
 
 def _write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     """Figures of one run in the folder itself; of several, those of each in a folder of its own beside the common ones."""
-    from ropectl.report.figures.output import write_figures
-
     written: list[Path] = []
     several = len(runs) > 1
     if several:
         records = {run.name: run.record for run in runs if not isinstance(run.record, UnfinishedTraining)}
-        written += write_figures(joint_drawings(records), folder)
+        written += write_figures(drawings_of_runs(records), folder)
     for number, run in enumerate(runs, 1):
         own = folder / f"run-{number}" if several else folder
         if not isinstance(run.record, UnfinishedTraining):
-            written += write_figures(record_drawings(run.record), own)
+            written += write_figures(drawings_of(run.record), own)
         for name, drawings in curve_drawings(run).items():
             written += write_figures(drawings, own / f"training-{name}" if name else own)
     return written

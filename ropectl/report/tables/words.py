@@ -149,3 +149,18 @@ def model_names(models: Sequence[str]) -> dict[str, str]:
     while count < max(map(len, parts.values())) and len({tuple(p[-count:]) for p in parts.values()}) < len(parts):
         count += 1
     return {model: "/".join(names[-count:]) for model, names in parts.items()}
+
+
+def sentences(parts: Iterable[str]) -> str:
+    """Returns what records say as sentences in a row: each begins with a capital and has an end.
+
+    A first word that is not a plain word, such as the name of a method with a hyphen, stays as it is written.
+    """
+    return " ".join(_sentence(part) for part in map(str.strip, parts) if part)
+
+
+def _sentence(text: str) -> str:
+    first = text.partition(" ")[0].rstrip(",.:;")
+    if first.isalpha() and first.islower():
+        text = text[0].upper() + text[1:]
+    return text if text[-1] in ".!?" else f"{text}."

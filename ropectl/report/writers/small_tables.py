@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
+from rich.color import Color
+from rich.color_triplet import ColorTriplet
 from rich.style import Style
 from rich.text import Text
 
 from ropectl.report.document import SmallTables, Table
 from ropectl.report.writers.fold import column_groups, fold
-from ropectl.report.writers.shades import shade_style
 
 INDENT, GAP = 1, 3
 
@@ -19,6 +20,12 @@ INDENT, GAP = 1, 3
 _MIN_BLOCK = 8
 
 _BOLD = Style(bold=True)
+
+#: Colours of heat maps at equal steps of the scale, red, green and blue in [0, 255]: from dark blue to yellow, which
+#: people with any colour vision tell apart and which stay ordered in grey.
+_SCALE = ((20, 35, 82), (67, 78, 108), (124, 123, 120), (186, 173, 110), (253, 231, 76))
+
+_DARK, _BRIGHT = ColorTriplet(0, 0, 0), ColorTriplet(255, 255, 255)
 
 
 @dataclass(frozen=True)
@@ -99,3 +106,19 @@ def _start(name: str, names: int) -> Text:
 
 def _padded(text: str, width: int) -> str:
     return text + " " * (width - cell_len(text))
+
+
+def shade_style(share: float) -> Style:
+    """Returns a background, and writing that stands out from it.
+
+    Args:
+        share: Position on the scale, in [0, 1].
+    """
+    place = min(max(share, 0.0), 1.0) * (len(_SCALE) - 1) if share == share else 0.0
+    low = min(int(place), len(_SCALE) - 2)
+    red, green, blue = (round(a + (b - a) * (place - low)) for a, b in zip(_SCALE[low], _SCALE[low + 1], strict=True))
+    is_bright = 0.299 * red + 0.587 * green + 0.114 * blue > 115
+    return Style(
+        color=Color.from_triplet(_DARK if is_bright else _BRIGHT),
+        bgcolor=Color.from_triplet(ColorTriplet(red, green, blue)),
+    )

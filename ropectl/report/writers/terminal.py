@@ -12,8 +12,7 @@ from rich.text import Text
 from ropectl.report.document import BAD, GOOD, BestNote, Cell, Column, Part, Row, SmallTables, Table
 from ropectl.report.graphics import BAR_WIDTH, bar
 from ropectl.report.writers.fold import column_groups, fold, spread
-from ropectl.report.writers.shades import shade_style
-from ropectl.report.writers.small_tables import small_tables_lines
+from ropectl.report.writers.small_tables import shade_style, small_tables_lines
 
 INDENT, GAP = 1, 2
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ropectl.report.document import Row, Sentence, Table
-from ropectl.report.page.sentences import sentences
 from ropectl.report.page.side_by_side import joint_tables
 from ropectl.report.runs_read import read_runs
+from ropectl.report.tables.words import sentences
 from tests.report import records
 
 LONG_AGO = [{"step": 1, "loss": 3.5}, {"step": 2, "loss": 2.25}, {"step": 2, "validation": {}}]

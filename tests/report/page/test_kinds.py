@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from ropectl.report.page.sentences import sentences
-from ropectl.report.tables.words import perplexity_text
+from ropectl.report.tables.words import perplexity_text, sentences
 from tests.report.page.reader import problems, read
 
 pytestmark = pytest.mark.process
