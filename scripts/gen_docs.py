@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from docs_cli import cli_page
 from docs_methods import methods_page
@@ -24,11 +23,11 @@ from model_types import census
 
 from ropectl.data.sources import all_sources
 from ropectl.hf.config.geometry import describe_rope
-from ropectl.records.reading import read_record
+from ropectl.records.reading import AnyRecord, read_record
 from ropectl.report.figures.catalog import drawings_of
 from ropectl.report.figures.output import write_figures
 from ropectl.report.tables.runtimes import runtime_parts
-from ropectl.report.views import COMPARISON
+from ropectl.report.views.compare_methods import VIEW
 from ropectl.report.writers.terminal import terminal_lines
 from ropectl.rope.catalog import describe_method
 from ropectl.rope.registry import all_methods
@@ -139,7 +138,7 @@ def families_table() -> str:
 def matrix_example() -> str:
     """Returns a config that transformers 5 saved, and what each runtime computes from it, as Markdown."""
     rope = describe_rope(MATRIX_CONFIG)
-    readings = [reading.to_json() for reading in read_all(config_facts(MATRIX_CONFIG, rope, "./my-model"))]
+    readings = read_all(config_facts(MATRIX_CONFIG, rope, "./my-model"))
     table = "\n".join(line.plain.rstrip() for line in terminal_lines(runtime_parts(readings), 80))
     shown = {key: MATRIX_CONFIG[key] for key in ("rope_parameters", "max_position_embeddings")}
     return f"```json\n{json.dumps(shown, indent=1)}\n```\n\n```\n{table}\n```"
@@ -153,15 +152,14 @@ def replaced(text: str, marks: tuple[str, str], content: str) -> str:
     return f"{before}{begin}\n{content}\n{end}{after}"
 
 
-def recorded(name: str) -> dict[str, Any]:
+def recorded(name: str) -> AnyRecord:
     """Returns the record of a comparison that documentation shows."""
-    record: dict[str, Any] = json.loads((RECORDS / f"{name}.json").read_text())
-    return record
+    return read_record(json.loads((RECORDS / f"{name}.json").read_text()), name)
 
 
 def printed(name: str) -> str:
     """Returns what ``compare-methods`` prints of a stored record at 80 columns, as Markdown."""
-    lines = terminal_lines(COMPARISON.all_parts(recorded(name)), 80)
+    lines = terminal_lines(VIEW.all_parts(recorded(name)), 80)
     return "\n".join(["```", *(line.plain.rstrip() for line in lines), "```"])
 
 
@@ -172,7 +170,7 @@ def output_marks(name: str) -> tuple[str, str]:
 def draw_figures() -> None:
     """Draws the figures that documentation shows; their bytes depend on matplotlib, so they are not checked."""
     for name, kinds in FIGURES.items():
-        drawings = [drawing for drawing in drawings_of(read_record(recorded(name), name)) if drawing.name in kinds]
+        drawings = [drawing for drawing in drawings_of(recorded(name)) if drawing.name in kinds]
         named = [replace(drawing, name=f"{name}-{drawing.name}") for drawing in drawings]
         for path in write_figures(named, IMAGES, wide=True):
             if path.suffix != ".svg":

@@ -27,7 +27,6 @@ class HarnessRecord:
         n_samples: Questions by task, ``original`` and ``effective``; the key is ``n-samples``.
         higher_is_better: Whether more is better, by task and metric.
         manifest: What is needed to measure it again.
-        num_samples: Examples by task, as the harness counts them; its key in the JSON is ``n-samples``.
     """
 
     kind: ClassVar[str] = "harness"
@@ -45,4 +44,3 @@ class HarnessRecord:
     n_samples: dict[str, dict[str, Any]] | None = optional(key="n-samples")
     higher_is_better: dict[str, Any] | None = optional()
     manifest: Manifest = field(default_factory=Manifest)
-    num_samples: dict[str, dict[str, Any]] | None = optional()

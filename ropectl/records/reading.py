@@ -60,8 +60,6 @@ def read_record(json: Mapping[str, Any], place: str) -> AnyRecord:
         ConfigError: If it is no record with results, or something in it is missing, of another type, or impossible.
     """
     kind = kind_of(json, place)
-    if kind is HarnessRecord:  # has a key that no Python name can be
-        json = {**json, "num_samples": json.get("n-samples")}
     return read_as(kind, json, place, kind.written_by)
 
 

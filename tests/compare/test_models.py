@@ -15,6 +15,8 @@ from ropectl.checkpoint.settings import PatchSettings
 from ropectl.compare.run import compare_methods
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
+from ropectl.records import ComparisonRecord
+from ropectl.records.reading import read_as
 from ropectl.report.tables.words import row_names
 from ropectl.report.views.compare_methods import comparison_tables
 from ropectl.reporter import Reporter
@@ -39,7 +41,11 @@ def test_a_patched_model_beside_its_base(checkpoint: Callable[..., Path], tmp_pa
     assert other["method"] == yarn["method"] == "yarn:factor=2" and none["method"] == "none"
     for key in ("perplexity", "tail", "passkey", "reach", "short_delta"):
         assert other[key] == yarn[key], key
-    assert row_names(record["rows"]) == ["none", "yarn", "patched (yarn)"]
+    assert row_names(read_as(ComparisonRecord, record, "it", "compare-methods").rows) == [
+        "none",
+        "yarn",
+        "patched (yarn)",
+    ]
     assert {cell["model"] for cell in record["manifest"]["cells"]} == {str(base), str(patched)}
 
 
@@ -58,7 +64,10 @@ def test_another_tokenizer_is_not_judged_token_by_token(checkpoint: Callable[...
     assert row["reach"]["models"] is None and row["short_delta"] is None
     bits = [point["bits_per_byte"] for each in record["rows"] for point in each["perplexity"]]
     assert not record["same_tokens"] and all(value > 0 for value in bits)
-    assert any("Bits" in getattr(part, "title", "") for part in comparison_tables(record))
+    assert any(
+        "Bits" in getattr(part, "title", "")
+        for part in comparison_tables(read_as(ComparisonRecord, record, "it", "compare-methods"))
+    )
     assert any("other tokens" in note and str(other) in note for note in reporter.notes)
 
 

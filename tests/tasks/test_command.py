@@ -40,15 +40,18 @@ def test_tables_fit_eighty_columns(capsys: pytest.CaptureFixture[str], monkeypat
     from ropectl.cli import output
     from ropectl.report.views.eval_tasks import VIEW
 
+    score = {"score": 1.0, "ci_low": 0.866, "ci_high": 1.0, "trials": 25, "answer_logprob": None}
     entry = {
-        "score": 1.0, "ci_low": 0.866, "ci_high": 1.0, "trials": 25, "beyond_capacity": True,
-        "depths": [{"depth": d / 4, "score": 1.0} for d in range(5)],
+        **score, "beyond_capacity": True, "prompt_tokens": 1000, "answer_tokens": 5, "scores": [1.0] * 25, "tasks": 9,
+        "depths": [{**score, "depth": d / 4, "position": d} for d in range(5)],
     }  # fmt: skip
     lengths = [{**entry, "length": 1024 * 2**n} for n in range(6)]
+    result = {"metric": "contained", "chance": 2e-37, "uses": 131072, "prompts_sha256": "", "lengths": lengths}
     names = ["variable-tracking:chains=3,hops=2", *list(all_tasks())]
     record = {
-        "model": "m", "method": "none", "geometry": {"original_max_position_embeddings": 131072 // 4},
-        "tasks": [{"task": n, "metric": "contained", "chance": 2e-37, "uses": 131072, "lengths": lengths} for n in names],
+        "model": "m", "method": "none", "text": "builtin:stdlib",
+        "geometry": {"rotary_dim": 32, "rope_theta": 1e4, "original_max_position_embeddings": 131072 // 4},
+        "tasks": [{**result, "task": name} for name in names],
         "average": lengths, "reach": {"uses": None, "used_score": 0.9},
     }  # fmt: skip
     output.present(record, VIEW, "human")

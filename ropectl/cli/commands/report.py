@@ -44,7 +44,9 @@ def report(
     ] = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace a file that is no page of ropectl's.", rich_help_panel=options.RUN),
+        typer.Option(
+            "--overwrite", help="Replace a file that is not one of ropectl's pages.", rich_help_panel=options.RUN
+        ),
     ] = False,
     format: options.OutputFormat = options.Format.human,
 ) -> None:

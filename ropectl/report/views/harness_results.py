@@ -11,7 +11,7 @@ def harness_parts(record: HarnessRecord) -> list[Part]:
     """Returns a table with one line for each task and metric."""
     rows = []
     for task, values in record.results.items():
-        counted = (record.num_samples or {}).get(task, {})
+        counted = (record.n_samples or {}).get(task, {})
         for key, value in values.items():
             metric, _, filtered = key.partition(",")
             if metric.endswith("_stderr") or metric == "sample_len" or type(value) not in (int, float):
