@@ -1,4 +1,4 @@
-"""What a page holds beside tables and sentences, without a word of HTML: sections, bars, figures, commands, files."""
+"""The contents of a page in addition to tables and sentences, without any HTML: sections, bars, figures, commands, files."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Bar:
     """A length against the target.
 
     Attributes:
-        name: What it is the length of.
-        text: The length.
-        share: Of the target, in [0, 1]; None where it is not known.
+        name: The kind of length.
+        text: The length, as text.
+        share: Share of the target, in [0, 1]; None if not known.
         meaning: What the length says, in plain words.
     """
 
@@ -39,10 +39,10 @@ class Bars:
     Attributes:
         bars: The lengths.
         target: The target, as text.
-        trained_share: Where the trained length lies, in [0, 1].
+        trained_share: The trained length as a share of the target, in [0, 1].
         trained: The trained length, as text.
-        is_short: Whether what the lengths mean is said elsewhere on the page.
-        aim: Why the target is one, as it ends a sentence.
+        is_short: Whether the page explains the lengths elsewhere.
+        aim: Why this is the target, as the end of a sentence.
     """
 
     bars: Sequence[Bar]
@@ -64,7 +64,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Figures:
-    """Figures beside each other where there is room, and sentences about those that could not be drawn."""
+    """Figures side by side where there is room, and sentences about those that could not be drawn."""
 
     figures: Sequence[Figure | Part]
 
@@ -74,8 +74,8 @@ class Command:
     """A command line.
 
     Attributes:
-        about: What it gives.
-        line: To be pasted into a shell.
+        about: What it does.
+        line: The line to paste into a shell.
         is_risky: Whether it lets the checkpoint run code.
     """
 
@@ -86,14 +86,14 @@ class Command:
 
 @dataclass(frozen=True)
 class Commands:
-    """Command lines to be copied."""
+    """Command lines to copy."""
 
     commands: Sequence[Command]
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """Blocks that are shown when a reader asks for them."""
+    """Blocks that are folded until a reader opens them."""
 
     summary: str
     blocks: Sequence[Block]
@@ -101,13 +101,13 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Download:
-    """A file inside of the page.
+    """A file inside the page.
 
     Attributes:
-        name: Its name.
-        media: Its media type.
-        base64: Its content.
-        size: Bytes, for people.
+        name: File name.
+        media: Media type.
+        base64: The content in base64.
+        size: Number of bytes, as text.
     """
 
     name: str
@@ -118,20 +118,20 @@ class Download:
 
 @dataclass(frozen=True)
 class Downloads:
-    """Files inside of the page."""
+    """Files inside the page."""
 
     files: Sequence[Download]
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page, under a heading.
+    """A part of a page under a heading.
 
     Attributes:
         title: The heading.
         id: The id that links lead to, without the prefix that the page gives to all ids of a run.
-        blocks: What it consists of; sections stand one level deeper.
-        badge: A short word behind the heading.
+        blocks: The contents; sections among them are one level deeper.
+        badge: A short word after the heading.
     """
 
     title: str
@@ -146,8 +146,8 @@ class Page:
 
     Attributes:
         title: The page's heading.
-        subtitle: Below it.
-        contents: Prefix of the ids of each section, and the section.
+        subtitle: The line below the heading.
+        contents: Each section with the prefix of its ids.
     """
 
     title: str

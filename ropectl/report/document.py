@@ -12,28 +12,28 @@ from typing import Any
 
 from ropectl.printable import printable
 
-#: The meaning of a cell or a sentence, for writers that have colours.
+#: Whether a cell or a sentence is good or bad news, for writers that have colours.
 GOOD, BAD = "good", "bad"
 
-#: The importance of a sentence on the page: for the whole verdict, for the most important lines, for small print.
+#: The importance of a sentence on the page: the verdict, the most important lines, small print, a warning.
 HEADLINE, LEAD, NOTE, WARNING = "headline", "lead", "note", "warning"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry of a table.
+    """An entry of a table.
 
     Attributes:
-        text: The text that is read.
-        mark: Footnote mark behind the text.
+        text: The text.
+        mark: Footnote mark after the text.
         is_best: Whether it is the best of its column.
-        tone: ``good``, ``bad`` or nothing; never the only carrier of what is meant.
+        tone: ``good``, ``bad`` or nothing; never the only sign of what is meant.
         shade: Position on the colour scale of a heat map, in [0, 1]; None for no shade.
-        bar: Length of a bar behind the text as a share of the whole, in [0, 1]; None for no bar.
-        value: The number behind the text, by which readers of the page may sort; None for none.
-        small: Said below the text where there is room for it, which is on the page.
+        bar: Length of a bar after the text as a share of the whole, in [0, 1]; None for no bar.
+        value: The number that the text is of, by which readers of the page may sort; None for none.
+        small: A second line below the text, shown on the page only.
         small_tone: Tone of the small text.
-        url: Address that the text leads to on the page; one of the package's own, never one that a record names.
+        url: Address that the text links to on the page; one of the package's own, never one that a record names.
     """
 
     text: str
@@ -53,14 +53,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table beside that of the names.
+    """A column of a table; the column of names is not among them.
 
     Attributes:
         head: Its heading.
-        is_text: Whether it holds words, which are written from the left and may be broken, instead of numbers.
+        is_text: Whether it holds words, which are left-aligned and may be broken, instead of numbers.
         is_drawing: Whether it holds block characters, which not every format has.
         is_detail: Whether only the page has room for it.
-        word: Characters of the longest word in it that is not to be broken; 0 for none.
+        word: Length of the longest word in it that must not be broken [characters]; 0 for none.
         group: Heading over this and neighbouring columns, on the page.
     """
 
@@ -77,15 +77,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table.
+    """A row of a table.
 
     Attributes:
         name: What the row is about.
         cells: One for each column.
-        is_total: Whether a rule sets it apart from those above.
+        is_total: Whether a rule separates it from those above.
         href: Id of the section of the page that says more about it.
-        is_pick: Whether it is what a comparison prefers.
-        note: Said below the name on the page.
+        is_pick: Whether it is the pick of a comparison.
+        note: A line below the name, shown on the page only.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """One table.
+    """A table.
 
     Attributes:
         title: What the numbers are.
@@ -122,7 +122,7 @@ class Table:
 
     @property
     def has_heads(self) -> bool:
-        """Whether there is a heading; without one, a table lists facts."""
+        """True if any column has a heading; a table without one lists facts."""
         return bool(self.first) or any(column.head for column in self.columns)
 
     def groups(self) -> list[tuple[str, int]]:
@@ -132,14 +132,14 @@ class Table:
 
     def without(self, leaves_out: Callable[[Column], bool]) -> Table:
         """Returns the table without some of its columns."""
-        kept = [index for index, column in enumerate(self.columns) if not leaves_out(column)]
-        rows = [replace(row, cells=[row.cells[index] for index in kept]) for row in self.rows]
-        return replace(self, columns=[self.columns[index] for index in kept], rows=rows)
+        left = [index for index, column in enumerate(self.columns) if not leaves_out(column)]
+        rows = [replace(row, cells=[row.cells[index] for index in left]) for row in self.rows]
+        return replace(self, columns=[self.columns[index] for index in left], rows=rows)
 
 
 @dataclass(frozen=True)
 class SmallTables:
-    """Small tables of equal form that are read side by side; each one's title is its name.
+    """Small tables of the same form that are read side by side; the title of each is its name.
 
     Attributes:
         title: What the numbers are.
@@ -158,7 +158,7 @@ class Sentence:
         text: The text.
         tone: As in a cell, or the importance of the sentence on the page.
         explains_drawing: Whether it explains a drawing, which not every format has.
-        is_heading: Whether it says what follows.
+        is_heading: Whether it is a heading of what follows.
     """
 
     text: str
@@ -172,7 +172,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class BestNote:
-    """Says what it means to be marked as best; each format has a mark of its own."""
+    """A sentence on what the mark of the best means; each format has its own mark."""
 
     text: str
 
@@ -182,12 +182,12 @@ Part = Table | SmallTables | Sentence | BestNote
 
 @dataclass(frozen=True)
 class View:
-    """How a kind of record is shown.
+    """The way a kind of record is shown.
 
     Attributes:
         parts: Makes its tables and sentences.
-        has_values: Whether there are measured values in it, to be written one a row.
-        is_headed: Whether model and method stand above.
+        has_values: Whether it has measured values, which CSV lists one a row.
+        is_headed: Whether model and method are shown above.
     """
 
     parts: Callable[[Any], Sequence[Part]]
@@ -195,15 +195,12 @@ class View:
     is_headed: bool = True
 
     def all_parts(self, record: Any) -> list[Part]:
-        """Returns the parts, with the heading if there is one, for everything but the page."""
-        from ropectl.rope.method import short_spec  # brings pydantic, which the help of a command does without
+        """Returns the parts for everything but the page: with the heading if there is one, without details."""
+        from ropectl.rope.method import short_spec  # imports pydantic, which the help of a command does not need
 
         heading = [Sentence(f"{record.model}, {short_spec(record.method or 'as it is')}")] if self.is_headed else []
-        return [*heading, *map(_without_details, self.parts(record))]
-
-
-def _without_details(part: Part) -> Part:
-    return part.without(lambda column: column.is_detail) if isinstance(part, Table) else part
+        parts = self.parts(record)
+        return [*heading, *(p.without(lambda column: column.is_detail) if isinstance(p, Table) else p for p in parts)]
 
 
 def cells(texts: Iterable[str]) -> list[Cell]:
@@ -217,5 +214,5 @@ def columns(heads: Iterable[str]) -> list[Column]:
 
 
 def facts(title: str, rows: Iterable[tuple[str, str]]) -> Table:
-    """Returns a table without headings: a line each for a name and what there is to say about it."""
+    """Returns a table without headings that has a line for each name and its value."""
     return Table(title, "", [Column("", is_text=True)], [Row(name, [Cell(value)]) for name, value in rows])

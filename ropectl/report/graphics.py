@@ -1,4 +1,4 @@
-"""Drawings in characters: bars and curves, and what stands for them where only ASCII can be written."""
+"""Drawings in characters: bars and curves, and their replacements where only ASCII can be written."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 #: Characters of a whole bar.
 BAR_WIDTH = 8
 
-#: Lengths that a curve shows; of more, evenly chosen ones.
+#: A curve shows so many lengths at most; if there are more, some of them, evenly chosen.
 MAX_CURVE = 24
 
-#: A curve's scale spans at least and at most these factors: noise is no mountain, and one failure flattens nobody else.
+#: The scale of curves spans at least and at most these factors: noise does not look like a rise, and one failure does not
+#: flatten the other curves.
 MIN_SPAN, MAX_SPAN = 2.0, 16.0
 
 EMPTY = "\u00b7"
@@ -23,10 +24,10 @@ ASCII = str.maketrans("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉─\u00b7", 
 
 
 def bar(share: float, width: int = BAR_WIDTH) -> str:
-    """Returns a bar; what it lacks of the whole is dotted.
+    """Returns a bar; the rest of the whole is dotted.
 
     Args:
-        share: In [0, 1]; what is outside is drawn at the end it is beyond.
+        share: In [0, 1]; values outside are drawn as the nearer end.
         width: Characters of the whole.
     """
     eighths = round(8 * width * min(max(share, 0.0), 1.0)) if not math.isnan(share) else 0
@@ -36,7 +37,7 @@ def bar(share: float, width: int = BAR_WIDTH) -> str:
 
 
 def curve_scale(values: Iterable[float | None]) -> tuple[float, float] | None:
-    """Returns the ends of the scale that all curves share; None where there is nothing to draw.
+    """Returns the ends of the scale that all curves share; None if there is nothing to draw.
 
     Args:
         values: All values of all curves, positive; None or not finite where there is none.
@@ -49,7 +50,7 @@ def curve_scale(values: Iterable[float | None]) -> tuple[float, float] | None:
 
 
 def curve(values: Sequence[float | None], scale: tuple[float, float]) -> str:
-    """Returns a character a value, higher blocks for larger ones on a log scale; dots where there is none."""
+    """Returns one character for each value, higher blocks for larger ones on a log scale; dots where a value is missing."""
     return "".join(_level(value, *scale) for value in values)
 
 
@@ -66,7 +67,7 @@ def curve_ends() -> tuple[str, str]:
 
 
 def chosen(count: int, most: int = MAX_CURVE) -> list[int]:
-    """Returns the indexes of at most so many of ``count`` things, evenly, the first and the last among them."""
+    """Returns the indexes of at most ``most`` of ``count`` things, evenly spaced, including the first and the last."""
     if count <= most:
         return list(range(count))
     return sorted({round(k * (count - 1) / (most - 1)) for k in range(most)})

@@ -1,4 +1,4 @@
-"""What lies in the files of a run, checked before anything is made of it: whole JSON, of ropectl, and of this version."""
+"""Reading the files of a run, checked before they are used: complete JSON, written by ropectl, of this schema version."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from ropectl.errors import ConfigError
 from ropectl.records import SCHEMA_VERSION, MetricsLine
 from ropectl.records.reading import read_as
 
-#: Records are a few hundred kilobytes; a file beyond this is something else [bytes].
+#: Records have a few hundred kilobytes; a larger file than this is something else [bytes].
 MAX_BYTES = 64 * 2**20
 
 #: Records are six levels deep.
 MAX_DEPTH = 40
 
-#: No count of tokens, bytes or operations is larger, and all that is smaller can be drawn.
+#: No count of tokens, bytes or operations is larger, and smaller numbers can be drawn.
 MAX_NUMBER = 2**63
 
 _WANTED = "Wanted: a run folder, or a JSON file that a ropectl command wrote (-o FILE, or --format json > FILE)."
 
 
 def read_bytes(path: Path) -> bytes:
-    """Returns what a file holds.
+    """Returns the content of a file.
 
     Raises:
         ConfigError: If it cannot be read, or is too large to be a record.
     """
     try:
-        if not path.is_file():  # a pipe would be waited for, for ever
-            raise ConfigError(f"{path} is no file that can be read.", _WANTED)
+        if not path.is_file():  # reading a pipe would never end
+            raise ConfigError(f"{path} is not a file that can be read.", _WANTED)
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise ConfigError(
@@ -44,14 +44,14 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_json(path: Path, hint: str = _WANTED) -> Any:
-    """Returns the JSON value in a file; numbers that are none (NaN, Infinity) as None.
+    """Returns the JSON value in a file, with None for NaN and Infinity.
 
     Args:
         path: The file.
-        hint: What to do where it cannot be read.
+        hint: What to do if it cannot be read.
 
     Raises:
-        ConfigError: If it is no JSON, or none that a record can be.
+        ConfigError: If it is not JSON, or too deep or too large for a record.
     """
     try:
         return _checked(json.loads(read_bytes(path)), str(path))
@@ -59,8 +59,8 @@ def read_json(path: Path, hint: str = _WANTED) -> Any:
         raise ConfigError(f"{path} is nested too deeply for a record.", hint) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not a whole JSON file: {error}.", hint) from None
-    except ValueError:  # Python converts no longer ones
-        raise ConfigError(f"{path} holds a number of thousands of digits, which is no result.", hint) from None
+    except ValueError:  # Python refuses to convert longer ones
+        raise ConfigError(f"{path} holds a number of thousands of digits, which is not a result.", hint) from None
 
 
 def read_objects(path: Path) -> list[dict[str, Any]]:
@@ -79,7 +79,7 @@ def read_objects(path: Path) -> list[dict[str, Any]]:
 
 
 def check_version(record: Mapping[str, Any], path: Path) -> None:
-    """Checks that a record means what this version thinks it means.
+    """Checks that a record has the schema that this version reads.
 
     Raises:
         ConfigError: If it is of another schema.
@@ -94,10 +94,10 @@ def check_version(record: Mapping[str, Any], path: Path) -> None:
 
 
 def read_metrics(path: Path) -> list[MetricsLine]:
-    """Returns the lines of a file of metrics; those that a kill cut short are left out.
+    """Returns the lines of a file of metrics, without those that were cut off when the run was killed.
 
     Raises:
-        ConfigError: If the file is there and cannot be read.
+        ConfigError: If the file exists and cannot be read.
     """
     return list(_lines(path)) if path.is_file() else []
 
@@ -111,7 +111,7 @@ def _lines(path: Path) -> Iterator[MetricsLine]:
 
 
 def _checked(value: Any, place: str, depth: int = 0) -> Any:
-    """The same value, shallow, and with finite numbers only."""
+    """Returns the value with None for numbers that are not finite."""
     if depth > MAX_DEPTH:
         raise ConfigError(f"{place} is nested too deeply for a record.", _WANTED)
     if isinstance(value, dict):
@@ -121,5 +121,5 @@ def _checked(value: Any, place: str, depth: int = 0) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, int) and abs(value) > MAX_NUMBER:
-        raise ConfigError(f"{place} holds a number of {len(str(value))} digits, which is no result.", _WANTED)
+        raise ConfigError(f"{place} holds a number of {len(str(value))} digits, which is not a result.", _WANTED)
     return value

@@ -1,4 +1,4 @@
-"""What a report is made of: the records in run folders and files, whole, checked, and named apart."""
+"""Reading what a report is about: the records in run folders and files, checked, with distinct names."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ropectl.report.run_files import check_version, read_bytes, read_json, read_
 
 TUNED_FOLDER, METRICS, RUN, RUN_SUFFIX = "tuned", "metrics.jsonl", "run.json", ".run"
 
-#: No folder of trainings holds more; what is there beyond it is something else.
+#: A folder of trainings does not hold more; the rest is something else.
 _MOST_TRAININGS = 1000
 
 
 @dataclass(frozen=True)
 class Curves:
-    """How a training went.
+    """The course of a training.
 
     Attributes:
-        metrics: One entry a step or validation.
-        settings: What it was asked for, by name.
+        metrics: An entry for each step or validation.
+        settings: Its settings by name.
     """
 
     metrics: Sequence[MetricsLine]
@@ -38,14 +38,14 @@ class Curves:
 
 @dataclass(frozen=True)
 class Run:
-    """A record, and what belongs to it.
+    """A record and what belongs to it.
 
     Attributes:
-        place: What was named.
+        place: The folder or file that the user named.
         record: The record.
-        files: Names and contents of what it was read from.
-        name: What tells it from the others on a page.
-        curves: Trainings, by their id; that of a training's own record has the empty id.
+        files: Names and contents of the files that it was read from.
+        name: A name that is unique on the page.
+        curves: Trainings by id; the one that the record itself is about has the empty id.
     """
 
     place: Path
@@ -61,7 +61,7 @@ class Run:
 
 
 def read_runs(places: Sequence[Path]) -> list[Run]:
-    """Returns what was named, each once, in order, with names that tell them apart.
+    """Returns the runs at the given places, each once, in order, with distinct names.
 
     Raises:
         ConfigError: If one of them holds no record that a report can be made of.
@@ -80,7 +80,7 @@ def _absolute(place: Path) -> Path:
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """The last parts of each place, as many as tell them apart; records of one file by their method too."""
+    """Returns the last parts of each place, as many as make them distinct, with the method for records of one file."""
     parts = [_absolute(run.place).parts for run in runs]
     count = 1
     distinct = len(set(parts))
@@ -101,7 +101,7 @@ def _read(place: Path) -> list[Run]:
     if not place.exists():
         loops = place.is_symlink()
         raise ConfigError(
-            f"{place} is a link to nothing." if loops else f"There is no {place}.",
+            f"{place} is a link to nothing." if loops else f"{place} does not exist.",
             "Name a run folder, or a JSON file that a ropectl command wrote.",
         )
     runs = []
@@ -118,7 +118,7 @@ def _read(place: Path) -> list[Run]:
 
 
 def _folder(place: Path) -> Run:
-    """A comparison's run folder, a training's, or a tuned checkpoint."""
+    """Reads the run folder of a comparison or a training, or a tuned checkpoint."""
     for name in (COMPARISON_FILE, PLAN_FILE, SIDECAR, RUN):
         _check_file(place / name)
     plan = read_plan(place)
@@ -135,16 +135,16 @@ def _folder(place: Path) -> Run:
     found = ", ".join(sorted(path.name for path in place.iterdir())[:5])
     lacks = f"it has neither {COMPARISON_FILE} nor {PLAN_FILE} nor {RUN}, but {found}" if found else "it is empty"
     raise ConfigError(
-        f"{place} is no run folder: {lacks}.",
+        f"{place} is not a run folder: {lacks}.",
         "Name the folder that compare-methods or finetune wrote to, or a JSON file that a command wrote.",
     )
 
 
 def _check_file(path: Path) -> None:
-    """Says what is wrong with something that has the name of a record, and is no file."""
+    """Refuses what has the name of a record but is not a file."""
     if path.is_file() or not (path.exists() or path.is_symlink()):
         return
-    kind = "a folder" if path.is_dir() else "no ordinary file" if path.exists() else "a link that leads to no file"
+    kind = "a folder" if path.is_dir() else "not an ordinary file" if path.exists() else "a link that leads to no file"
     raise ConfigError(
         f"{path} is {kind}; a record of that name is a file.",
         "Name the folder that compare-methods or finetune wrote to, or a JSON file that a command wrote.",
@@ -157,7 +157,7 @@ def read_plan(place: Path) -> PlanRecord | None:
     Raises:
         ConfigError: If it cannot be read.
     """
-    path, hint = place / PLAN_FILE, "The command that began the run writes it anew."
+    path, hint = place / PLAN_FILE, "The command that began the run writes it again."
     if not path.is_file():
         return None
     plan = read_json(path, hint)
@@ -195,7 +195,7 @@ def _own_curves(place: Path) -> dict[str, Curves]:
 
 
 def _tuned_curves(folder: Path) -> dict[str, Curves]:
-    """Trainings of a comparison by the first digits of their ids, which their folders are named after."""
+    """Returns the trainings of a comparison by the first digits of their ids, which are part of their folders' names."""
     return dict(_tuned(folder / TUNED_FOLDER))
 
 

@@ -70,8 +70,8 @@ def test_curves_share_a_log_scale() -> None:
     scale = curve_scale([*values, None, math.nan])
     assert scale == (1.0, 2**3.5) and curve(values, scale) == "▁▂▃▄▅▆▇█"
     assert curve([None, math.nan, math.inf, 0.0], scale) == f"{EMPTY}{EMPTY}█{EMPTY}"
-    assert curve_scale([8.0, 8.1]) == (8.0, 16.0), "noise is no mountain"
-    assert curve_scale([8.0, 1e9]) == (8.0, 128.0), "one failure flattens nobody"
+    assert curve_scale([8.0, 8.1]) == (8.0, 16.0), "noise does not look like a rise"
+    assert curve_scale([8.0, 1e9]) == (8.0, 128.0), "one failure does not flatten the rest"
     assert curve_scale([None, math.nan, math.inf]) is None
     assert chosen(3) == [0, 1, 2] and len(chosen(1000)) == MAX_CURVE and {0, 999} <= set(chosen(1000))
 
@@ -82,7 +82,7 @@ def test_curves_share_a_log_scale() -> None:
         ([3.0, 1.0, 2.0], True, [1]),
         ([3.0, 1.0, 2.0], False, [0]),
         ([1.001, 1.0, 2.0, 3.0], True, [0, 1]),  # they read alike
-        ([1.0, 1.0, 1.0, 2.0], True, []),  # what most have tells nobody apart
+        ([1.0, 1.0, 1.0, 2.0], True, []),  # what most have does not tell rows apart
         ([1.0, None, math.nan], True, []),
         ([None, 1.0, math.nan, 2.0, -math.inf], True, [1]),
         ([], True, []),

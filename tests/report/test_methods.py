@@ -12,8 +12,8 @@ from ropectl.rope.registry import all_methods
 from ropectl.runtimes.matrix import reference_readings
 
 NAMES = list(all_methods())
-WIDTHS = [60, 80, 120]
-NARROW = [30, 40, 50]
+WIDTHS = [60, 120]
+NARROW = [30, 50]
 
 
 def shown(parts: list[Part], width: int) -> str:

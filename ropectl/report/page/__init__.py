@@ -1,1 +1,1 @@
-"""The page: one HTML file that shows records, by itself, wherever it is opened."""
+"""The page: one self-contained HTML file that shows records."""

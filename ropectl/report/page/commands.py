@@ -1,4 +1,4 @@
-"""The exact command behind a number: settings out of a record, as flags that measure the same again."""
+"""The exact command for a number: the settings in a record, as flags that measure the same again."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _SETTINGS: Mapping[type, type[ModelConfig]] = {
 
 
 def comparison_command(record: ComparisonRecord, out: Path | None) -> Command | None:
-    """Returns what makes a whole comparison again, or continues it; None if its settings cannot be read.
+    """Returns the command that repeats or continues a whole comparison; None if its settings cannot be read.
 
     Args:
-        record: Of a comparison.
-        out: Its run folder.
+        record: The comparison.
+        out: Its run folder; None if not known.
     """
     config = _config(CompareConfig, record.manifest.config)
     if config is None:
@@ -43,10 +43,10 @@ def comparison_command(record: ComparisonRecord, out: Path | None) -> Command | 
 
 
 def row_commands(record: ComparisonRecord, row: MethodRow) -> list[Command]:
-    """Returns the single measurements that give the numbers of one row.
+    """Returns the commands of the single measurements that give the numbers of one row.
 
     Args:
-        record: Of a comparison.
+        record: The comparison.
         row: One of its rows.
     """
     config = _config(CompareConfig, record.manifest.config)
@@ -58,7 +58,7 @@ def row_commands(record: ComparisonRecord, row: MethodRow) -> list[Command]:
         return []
     for kind, key, about, more in (
         (PerplexityConfig, "perplexity", "Perplexity by context", {}),
-        (PerplexityConfig, "tail", "The loss behind \u201cmodels\u201d", {"protocol": "tail"}),
+        (PerplexityConfig, "tail", "The loss that decides \u201cmodels\u201d", {"protocol": "tail"}),
         (PasskeyConfig, "passkey", "Passkeys", {}),
     ):
         if not getattr(row, key):
@@ -77,7 +77,7 @@ def row_commands(record: ComparisonRecord, row: MethodRow) -> list[Command]:
 
 
 def _subject(record: ComparisonRecord, row: MethodRow, config: CompareConfig) -> dict[str, Any] | None:
-    """Model and method of a row, as a single measurement is told; None where its weights are not known."""
+    """Returns model and method of a row as settings of a single measurement; None if its weights are not known."""
     training = row.training
     if training is not None:
         checkpoint = training.checkpoint
@@ -94,18 +94,18 @@ def _subject(record: ComparisonRecord, row: MethodRow, config: CompareConfig) ->
 
 
 def measurement_command(record: PerplexityRecord | PasskeyRecord | TasksRecord) -> Command | None:
-    """Returns what measures a single record again; None if its settings cannot be read."""
+    """Returns the command that measures a single record again; None if its settings cannot be read."""
     config = _config(_SETTINGS[type(record)], record.manifest.config)
     return None if config is None else _command("This record", record.written_by, config)
 
 
 def typed_command(command: Sequence[str]) -> str | None:
-    """Returns a command as it was typed, with the program's name for however it was started; None where it is not known."""
+    """Returns a command as it was typed, beginning with ``ropectl`` however it was started; None if not known."""
     return shlex.join(["ropectl", *command[1:]]) if len(command) > 1 else None
 
 
 def _config(kind: type[BaseModel], settings: Mapping[str, Any]) -> Any:
-    """Settings as their type; None where a record's are not possible."""
+    """Returns settings as an object of their type; None if those of the record are not valid."""
     known = {name: value for name, value in settings.items() if name in kind.model_fields}
     try:
         return kind.model_validate(known)

@@ -1,4 +1,4 @@
-"""A comparison's verdict and tables."""
+"""The verdict and the tables of a comparison."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ropectl.report.page.reach_bars import reach_bars
 from ropectl.report.tables.words import row_names
 from ropectl.report.views.compare_methods import comparison_tables, legends, picked_row
 
-#: More lengths than this are shown in a table for each measurement.
+#: With more lengths than this, each measurement has its own table.
 MAX_LENGTHS_TOGETHER = 5
 
 
 def verdict_section(record: ComparisonRecord, folder: Path | None) -> Section:
-    """Returns what the comparison comes to, before all else.
+    """Returns the verdict, which comes first on the page.
 
     Args:
         record: The comparison.
-        folder: Its run folder; None where it is not known.
+        folder: Its run folder; None if not known.
     """
     failed = sum(bool(row.errors) for row in record.rows)
     lack = f"{failed} of {len(record.rows)} rows lack something that failed: see \u201cErrors\u201d."
@@ -40,7 +40,7 @@ def _unfinished(record: ComparisonRecord, folder: Path | None) -> Iterator[Block
     )
     command = comparison_command(record, folder)
     if command is not None:
-        yield Sentence("To continue it, from the folder in which it was begun:")
+        yield Sentence("To continue it, from the folder where it was started:")
         yield Commands([command])
 
 
@@ -51,7 +51,9 @@ def _verdict(record: ComparisonRecord) -> Iterator[Block]:
         return
     yield Sentence(f"Pick for {target:,} tokens: {row_names(record.rows)[index]}", HEADLINE)
     yield reach_bars(to_json(record.rows[index].reach), target, record.geometry.original_max_position_embeddings)
-    yield Sentence("Chosen by rule, not by name: the longest use, then the longest modelling, then the lowest price:")
+    yield Sentence(
+        "Chosen by rule, not by name: the longest use, then the longest modelling, then the least change on short text:"
+    )
     yield Points(record.pick.reasons)
     yield from map(Sentence, record.verdict)
 
@@ -59,7 +61,7 @@ def _verdict(record: ComparisonRecord) -> Iterator[Block]:
 def table_section(record: ComparisonRecord) -> Section:
     """Returns the comparison as one table, or one for each measurement where there are many lengths."""
     *tables, reach = comparison_tables(record)
-    tables.append(replace(reach, title="Reach [tokens]"))  # its bars stand elsewhere on the page
+    tables.append(replace(reach, title="Reach [tokens]"))  # the page shows its bars elsewhere
     is_together = len(record.lengths) <= MAX_LENGTHS_TOGETHER
     shown = [side_by_side("All methods by context length", tables)] if is_together else tables
     return Section("Comparison", "table", [*shown, *_explained(), *map(_small, legends(record, tables))])

@@ -44,7 +44,7 @@ def perplexity_sections(record: PerplexityRecord) -> list[Section]:
 
 
 def _lowest(record: PerplexityRecord) -> Sentence:
-    """What there is to say where the protocol makes no verdict."""
+    """Returns a sentence for protocols without a verdict."""
     trained = record.geometry.original_max_position_embeddings
     known = {point.perplexity: point.context_length for point in record.points if point.perplexity is not None}
     if not known:
@@ -70,7 +70,7 @@ def _protocol(record: PerplexityRecord) -> Section:
 
 
 def document_list(documents: list[str]) -> list[Block]:
-    """Returns the names of documents, folded; nothing where there are none."""
+    """Returns the names of documents, folded; empty if there are none."""
     return [Hidden(f"The {len(documents)} documents", [Points(documents)])] if documents else []
 
 
@@ -120,7 +120,7 @@ def tasks_sections(record: TasksRecord) -> list[Section]:
 
 
 def inspection_sections(record: InspectionRecord) -> list[Section]:
-    """Returns what a method computes on a geometry."""
+    """Returns what a method computes for a geometry."""
     trained = record.geometry.original_max_position_embeddings
     bars = reach_bars({"computes": record.reach}, max(record.target_length, trained), trained, aim=MADE_FOR)
     pairs, count = replace(pairs_table(record), title="Rotary pairs"), len(record.inv_freq)

@@ -1,4 +1,4 @@
-"""A section for each row of a comparison: what the method does, what it was given, and its own numbers."""
+"""A section for each row of a comparison: what the method does, its parameters, and its numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ropectl.specs import format_value
 
 _ARXIV = "https://arxiv.org/abs/"
 
-#: Of longer lists of numbers, the count and the range are shown.
+#: Longer lists of numbers are shown as a count and a range.
 _MAX_LISTED = 8
 
 
@@ -56,9 +56,7 @@ def method_blocks(spec: str) -> list[Block]:
     try:
         kind = find_method(spec.partition(":")[0])
     except ConfigError:
-        return [
-            Sentence(f"{spec}: this version of ropectl knows no such method, so that it cannot be described.", NOTE)
-        ]
+        return [Sentence(f"{spec}: this version of ropectl does not know this method and cannot describe it.", NOTE)]
     blocks: list[Block] = [*map(Sentence, summary_of(kind)), _with_link(facts("", method_facts(kind)), kind)]
     if guide := guide_texts(kind):
         blocks.append(
@@ -70,7 +68,7 @@ def method_blocks(spec: str) -> list[Block]:
 
 
 def _with_link(table: Table, kind: type[ScalingMethod]) -> Table:
-    """The facts of a method, its reference with the address where that can be read."""
+    """Returns the facts of a method, with a link to the reference if it has an address."""
     url = f"{_ARXIV}{kind.reference.arxiv}" if kind.reference.arxiv else kind.reference.url
     if not url.startswith("https://"):
         return table
@@ -109,7 +107,7 @@ def _value(value: Any) -> str:
 
 
 def _training(row: MethodRow, curves: Mapping[str, Figures]) -> list[Block]:
-    """What a row's training took, and how it went."""
+    """Returns the training of a row: what it took, and its curves."""
     training = row.training
     if training is None:
         return []
@@ -123,11 +121,11 @@ def _training(row: MethodRow, curves: Mapping[str, Figures]) -> list[Block]:
         ("Checkpoint", training.checkpoint or NOT_AVAILABLE),
     )
     found = curves.get(training.id)
-    return [Sentence("Measured after a training of its own:"), facts("", rows), *([found] if found else [])]
+    return [Sentence("Measured after its own training:"), facts("", rows), *([found] if found else [])]
 
 
 def _numbers(row: MethodRow, trained: int) -> list[Block]:
-    """Every number of a row with its interval and what it was measured on."""
+    """Returns every number of a row with its interval and what it was measured on."""
     blocks: list[Block] = []
     if row.perplexity:
         blocks.append(points_table("Perplexity, first N tokens of each document", row.perplexity))

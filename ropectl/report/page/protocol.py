@@ -1,4 +1,4 @@
-"""How the numbers came about: the protocol in words, the environment, and what makes each again."""
+"""The origin of the numbers: the protocol in words, the environment, and the commands that repeat them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ropectl.report.page.trainings import settings_list
 from ropectl.report.tables.words import NONE_MARK, row_names
 from ropectl.report.views.compare_methods import failures
 
-#: Settings of a measurement that say where and how it ran.
+#: Settings that say where and how a measurement ran.
 _PLACE = ("device", "dtype", "attention", "prefill_chunk", "batch_size", "revision")
 
 
@@ -38,7 +38,7 @@ def comparison_protocol(record: ComparisonRecord) -> Section:
 
 
 def _rules(record: ComparisonRecord) -> list[str]:
-    """How each number is measured and judged, in sentences."""
+    """Returns in sentences how each number is measured and judged."""
     config, targets = record.manifest.config, record.manifest.tail_targets_per_document
     lengths = ", ".join(f"{length:,}" for length in record.lengths)
     rules = [
@@ -97,15 +97,15 @@ def environment_section(record: AnyRecord) -> Section:
 
 
 def commands_section(record: ComparisonRecord, folder: Path | None) -> Section:
-    """Returns what makes the comparison again, and each of its numbers alone.
+    """Returns the commands that repeat the comparison, and each of its numbers alone.
 
     Args:
         record: The comparison.
-        folder: Its run folder; None where it is not known.
+        folder: Its run folder; None if not known.
     """
     whole = comparison_command(record, folder)
     if whole is None:
-        text = "This version of ropectl does not know the settings in this record; it cannot say how to repeat them."
+        text = "This version of ropectl does not know the settings in this record; it cannot say how to repeat it."
         return Section("Commands", "commands", [Sentence(text, NOTE)])
     blocks: list[Block] = [Commands([whole])]
     for row, name in zip(record.rows, row_names(record.rows), strict=True):
@@ -113,14 +113,14 @@ def commands_section(record: ComparisonRecord, folder: Path | None) -> Section:
         if commands:
             blocks.append(Hidden(f"{name}, each number alone", [Commands(commands)]))
     text = (
-        "Each gives the very number of the table: neither the order of methods nor what else is measured changes one. "
-        "The same versions on the same kind of device are needed for equal digits."
+        "Each gives exactly the number in the table, whatever else is measured and in whatever order. "
+        "Equal digits need the same versions on the same kind of device."
     )
     return Section("Commands", "commands", [*blocks, Sentence(text, NOTE)])
 
 
 def measurement_commands(record: PerplexityRecord | PasskeyRecord | TasksRecord) -> Section:
-    """Returns what measures a single record again."""
+    """Returns the command that measures a single record again."""
     command, typed = measurement_command(record), typed_command(record.manifest.command)
     if command is None and typed is None:
         return Section("Commands", "commands", [Sentence("The record does not say how it was made.", NOTE)])
@@ -128,11 +128,11 @@ def measurement_commands(record: PerplexityRecord | PasskeyRecord | TasksRecord)
 
 
 def errors_section(record: ComparisonRecord, folder: Path | None) -> Section | None:
-    """Returns what failed, in the words of the failure; None if nothing did.
+    """Returns what failed, with the message of each failure; None if nothing did.
 
     Args:
         record: The comparison.
-        folder: Its run folder; None where it is not known.
+        folder: Its run folder; None if not known.
     """
     failed = failures(record)
     if not failed:

@@ -1,10 +1,10 @@
-"""How far a method goes, as lengths against a target."""
+"""How far a method reaches, as bars against a target."""
 
 from __future__ import annotations
 
 from ropectl.report.blocks import Bar, Bars
 
-#: Why a length is what others are drawn against.
+#: Why a length is the target.
 ASKED, LONGEST, MADE_FOR = "that were asked for", "that were the most measured", "that the method is made for"
 
 MEANINGS = {
@@ -20,11 +20,11 @@ def reach_bars(
     """Returns the three lengths against the target; one that has no limit fills it.
 
     Args:
-        reach: ``computes``, ``models`` and ``uses`` [tokens]; those that it lacks are left out.
+        reach: ``computes``, ``models`` and ``uses`` [tokens]; those that are missing are left out.
         target: The context that was asked for [tokens].
         trained: L [tokens].
-        is_short: Whether what they mean is said elsewhere.
-        aim: Why the target is one.
+        is_short: Whether the page explains them elsewhere.
+        aim: Why this is the target.
     """
     bars = []
     for sense, meaning in MEANINGS.items():

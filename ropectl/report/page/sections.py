@@ -1,4 +1,4 @@
-"""Which sections a page has: those of one run, or of several side by side."""
+"""The sections of a page, of one run or of several side by side."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _comparison(run: Run, record: ComparisonRecord, prefix: str) -> list[Section
 
 
 def _training_curves(run: Run, record: ComparisonRecord, prefix: str) -> dict[str, Figures]:
-    """Figures of the trainings of a comparison, by training id; their folders bear its first digits."""
+    """Returns the figures of the trainings of a comparison by id; their folders are named by its first digits."""
     curves: dict[str, Figures] = {}
     ids = [row.training.id for row in record.rows if row.training]
     for number, (name, drawings) in enumerate(curve_drawings(run).items()):
@@ -150,5 +150,5 @@ def _training_curves(run: Run, record: ComparisonRecord, prefix: str) -> dict[st
 
 
 def _folder_of(run: Run) -> Path | None:
-    """The run folder around a comparison's own file; None for a copy elsewhere."""
+    """Returns the run folder that a comparison's file is in; None for a copy elsewhere."""
     return run.place.parent if (run.place.parent / "cells").is_dir() else None

@@ -1,4 +1,4 @@
-"""What several runs come to, in one table for each thing that they have in common."""
+"""Several runs side by side: one table for each thing that they have in common."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def joint_tables(runs: Sequence[Run]) -> list[Block]:
 
 
 def _verdicts(runs: Sequence[Run]) -> Table:
-    """What each run comes to."""
+    """Returns a table with the verdict of each run."""
     rows = []
     for number, run in enumerate(runs, 1):
         cells = [Cell(_model(run) or NOT_AVAILABLE), Cell(_picked(run)), Cell(_verdict(run))]
@@ -63,7 +63,7 @@ def _picked(run: Run) -> str:
 
 
 def _verdict(run: Run) -> str:
-    """What a run comes to, in whole sentences: what it says itself, why it picks what it picks, or how its training went."""
+    """Returns the verdict of a run in sentences: its own, the reasons of its pick, or how its training went."""
     record = run.record
     if isinstance(record, FinetuneRecord | UnfinishedTraining):
         return training_summary(record, run.metrics)
@@ -115,7 +115,7 @@ def _ranks_nothing(length: int) -> None:
 
 
 def _subjects(run: Run, number: int) -> Iterator[tuple[str, MeasuredSubject]]:
-    """The rows that a run adds, each with the protocol of its perplexities."""
+    """Yields the rows that a run adds, each with the protocol of its perplexities."""
     record, href = run.record, f"run-{number}-run"
     if isinstance(record, ComparisonRecord):
         for row, each in zip(record.rows, subjects_of(record), strict=True):
@@ -138,13 +138,13 @@ def _subjects(run: Run, number: int) -> Iterator[tuple[str, MeasuredSubject]]:
 
 
 def _documents(record: ComparisonRecord | PerplexityRecord) -> tuple[str, ...]:
-    """What is equal where the same documents were read in the same tokens: their hash, or else all that is known of them."""
+    """Returns what is equal for the same documents in the same tokens: their hash, or else all that is known of them."""
     sha256 = getattr(record.manifest, "tokens_sha256", None)
     return (sha256,) if sha256 else (record.model, record.text)
 
 
 def _perplexity(title: str, subjects: Sequence[MeasuredSubject]) -> list[Block]:
-    """Perplexities by length; the best of a length is marked where all of it was measured on the same documents."""
+    """Returns perplexities by length; the best of a length is marked if all were measured on the same documents."""
     lengths = sorted({point.context_length for each in subjects for point in each.perplexity})
 
     def ranks(length: int) -> list[Hashable] | None:
@@ -160,14 +160,14 @@ def _perplexity(title: str, subjects: Sequence[MeasuredSubject]) -> list[Block]:
     if not apart:
         return [table]
     text = (
-        f"No best is marked at {', '.join(apart)}: the runs scored different documents there, or other tokens of them, so "
-        f"that these perplexities do not compare ({_counts(subjects)})."
+        f"No best is marked at {', '.join(apart)}: the runs scored different documents or tokens there, so "
+        f"these perplexities cannot be compared ({_counts(subjects)})."
     )
     return [table, Sentence(text, WARNING)]
 
 
 def _counts(subjects: Sequence[MeasuredSubject]) -> str:
-    """How many documents each run scored."""
+    """Returns how many documents each run scored."""
     counts: dict[str, int] = {}
     for each in subjects:
         run = each.name.partition(": ")[0]

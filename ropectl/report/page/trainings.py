@@ -17,8 +17,8 @@ def finetune_sections(record: FinetuneRecord, metrics: Sequence[MetricsLine]) ->
     """Returns what a finished training changed and took.
 
     Args:
-        record: That a tuned checkpoint carries.
-        metrics: Of its run folder; empty if that is not there.
+        record: The record in a tuned checkpoint.
+        metrics: The metrics in its run folder; empty if there is none.
     """
     training = record.training
     blocks: list[Block] = []
@@ -30,7 +30,7 @@ def finetune_sections(record: FinetuneRecord, metrics: Sequence[MetricsLine]) ->
             blocks.append(Sentence(text, LEAD))
         blocks.extend(held_out_tables(compared))
     else:
-        blocks.append(Sentence("No text was held out, so that it cannot be said what the training changed.", LEAD))
+        blocks.append(Sentence("No text was held out, so it is not known what the training changed.", LEAD))
     rows = (
         ("Steps", count_text(training.steps)),
         ("Tokens predicted", count_text(training.tokens)),
@@ -46,15 +46,15 @@ def finetune_sections(record: FinetuneRecord, metrics: Sequence[MetricsLine]) ->
 
 
 def run_sections(record: UnfinishedTraining, metrics: Sequence[MetricsLine]) -> list[Section]:
-    """Returns how far a training has come that has not come to its end.
+    """Returns the progress of an unfinished training.
 
     Args:
         record: Its settings.
-        metrics: What it has written so far.
+        metrics: Its metrics up to now.
     """
     steps, wanted = _losses(metrics), record.settings.get("steps")
     done = steps[-1].step if steps else 0
-    text = f"{done} of {wanted} steps are done." if isinstance(wanted, int) else f"it is after step {done}."
+    text = f"{done} of {wanted} steps are done." if isinstance(wanted, int) else f"it is at step {done}."
     blocks: list[Block] = [
         Sentence(f"Unfinished: {text} The command that began it continues it from its newest saved state.", WARNING)
     ]
@@ -66,11 +66,11 @@ def run_sections(record: UnfinishedTraining, metrics: Sequence[MetricsLine]) -> 
 
 
 def training_summary(record: FinetuneRecord | UnfinishedTraining, metrics: Sequence[MetricsLine]) -> str:
-    """Returns in a line how a training went, or how far it has come.
+    """Returns one line on how a training went, or how far it is.
 
     Args:
-        record: Of a finished training, or the settings of one that goes on.
-        metrics: What it has written so far.
+        record: A finished training, or the settings of an unfinished one.
+        metrics: Its metrics up to now.
     """
     training = record.training if isinstance(record, FinetuneRecord) else None
     settings = training.settings if training else record.settings if isinstance(record, UnfinishedTraining) else {}
@@ -86,7 +86,7 @@ def training_summary(record: FinetuneRecord | UnfinishedTraining, metrics: Seque
 
 
 def finetune_command(record: FinetuneRecord) -> Section | None:
-    """Returns the command behind a training; None where it is not known."""
+    """Returns the command of a training; None if not known."""
     line = typed_command(record.command)
     return Section("Commands", "commands", [Commands([Command("As it was typed", line)])]) if line else None
 

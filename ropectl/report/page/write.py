@@ -1,4 +1,4 @@
-"""Where a page goes: a place of its own, whole or not there, and never over what somebody else wrote."""
+"""Writing a page: complete or not at all, and never over a file that ropectl did not write."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _HINT = "Choose another place: -o FILE"
 
 @dataclass(frozen=True)
 class Written:
-    """What was written.
+    """A written page.
 
     Attributes:
         path: The page.
         num_bytes: Its size.
-        runs: What it is of.
+        runs: The runs that it shows.
         figures: Figure files.
     """
 
@@ -48,9 +48,9 @@ def write_report(
 
     Args:
         places: Run folders and record files.
-        out: The page; by default ``report.html`` in a run folder, or beside the first of several or of record files.
+        out: The page; by default ``report.html`` in a run folder, or next to the first of several or of record files.
         figures: Folder that all figures are written to as well.
-        overwrite: Whether a file that is no page of ours may be replaced.
+        overwrite: Whether a file that ropectl did not write may be replaced.
 
     Raises:
         ConfigError: If a place holds no record, or the page cannot be written.
@@ -71,7 +71,7 @@ def _default(runs: Sequence[Run]) -> Path:
     if not first.is_dir() or len(runs) > 1:
         return first.absolute().parent / PAGE if first.is_dir() else first.parent / PAGE
     if isinstance(runs[0].record, FinetuneRecord) and not first.absolute().name.endswith(RUN_SUFFIX):
-        whole = first.absolute()  # nothing of ours goes into a checkpoint, which others load
+        whole = first.absolute()  # other programs load a checkpoint: no page goes into it
         beside = whole.with_name(f"{whole.name}{RUN_SUFFIX}")
         return (beside if beside.is_dir() else whole.parent) / PAGE
     return first / PAGE
@@ -83,7 +83,7 @@ def _check(path: Path, runs: Sequence[Run], overwrite: bool) -> None:
     if path.exists():
         sources = [place for run in runs for place in (run.place, *(_folder(run) / name for name, _ in run.files))]
         if any(source.exists() and source.samefile(path) for source in sources):
-            raise ConfigError(f"{path} is what the page is made of.", _HINT)
+            raise ConfigError(f"{path} is a file that the page is made from.", _HINT)
     if path.suffix.lower() not in SUFFIXES:
         ending = f", not in {path.suffix}" if path.suffix else ""
         raise ConfigError(
@@ -91,7 +91,7 @@ def _check(path: Path, runs: Sequence[Run], overwrite: bool) -> None:
             f"Type for example: -o {path.with_suffix('.html')}",
         )
     if path.exists() and not overwrite and not is_page(path):
-        raise ConfigError(f"{path} exists and is no page that ropectl wrote.", "To replace it: --overwrite")
+        raise ConfigError(f"{path} exists and is not a page that ropectl wrote.", "To replace it: --overwrite")
     try:
         check_writable(path.parent)
     except ConfigError as error:
@@ -114,7 +114,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
-    """Figures of one run in the folder itself; of several, those of each in a folder of its own beside the common ones."""
+    """Writes the figures of one run into the folder itself; of several, each run's into its own folder in it."""
     written: list[Path] = []
     several = len(runs) > 1
     if several:

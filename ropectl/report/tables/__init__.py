@@ -1,1 +1,1 @@
-"""What several views share: tables by length, heat maps, the runtime matrix, and how numbers and names are written."""
+"""Parts that several views share: tables by length, heat maps, the runtime matrix, and the spelling of numbers and names."""

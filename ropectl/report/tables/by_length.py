@@ -20,25 +20,25 @@ from ropectl.report.tables.words import (
     perplexity_text,
 )
 
-#: Sorts behind every length that has a limit.
+#: Sorts after every length that has a limit.
 UNLIMITED = float(2**63)
 
 
 @dataclass(frozen=True)
 class MeasuredSubject:
-    """What is measured in one row: a method on a model.
+    """The measurements of one row: a method on a model.
 
     Attributes:
-        name: How the row is called.
-        perplexity: Its perplexities.
-        passkey: Its retrieval.
-        reach: How far it goes; None where that is not known.
-        compares: Rows in which this is equal scored the same documents in the same tokens.
-        short_delta: Worst relative change of perplexity up to the trained length; None where it is not judged.
-        seconds: Time of the measurements; None where it is not known.
+        name: Name of the row.
+        perplexity: Perplexities by length.
+        passkey: Retrieval by length.
+        reach: How far the method reaches; None if not known.
+        compares: Equal for rows that scored the same documents in the same tokens.
+        short_delta: Worst relative change of perplexity up to the trained length; None if not judged.
+        seconds: Time of the measurements [s]; None if not known.
         href: Id of its section of the page.
-        is_pick: Whether it is what its comparison prefers.
-        note: What is missing of it.
+        is_pick: Whether it is the pick of its comparison.
+        note: What is missing.
     """
 
     name: str
@@ -73,15 +73,15 @@ class MeasuredSubject:
 
 @dataclass(frozen=True)
 class LengthGrid:
-    """What the tables of the same subjects share.
+    """The layout that all tables of the same subjects share.
 
     Attributes:
         subjects: The rows.
         lengths: The columns [tokens].
         first: Heading of the names.
-        trained: L [tokens], which is marked; None where subjects have lengths of their own.
-        ranks: Returns which subjects may be the best among which at a length: a key for each, equal where they compare;
-            None where no perplexity is to be marked there.
+        trained: L [tokens], which is marked; None if subjects differ in it.
+        ranks: Returns a key for each subject at a length, equal for those that are ranked together; None if no perplexity
+            is to be marked there.
     """
 
     subjects: Sequence[MeasuredSubject]
@@ -111,7 +111,7 @@ def perplexities(grid: LengthGrid, title: str, base: MeasuredSubject | None = No
     Args:
         grid: What is measured.
         title: Of the table.
-        base: The unscaled model; None where there is none to compare with.
+        base: The unscaled model; None if there is none to compare with.
     """
     numbers = []
     for length in grid.lengths:
@@ -186,7 +186,7 @@ def _passkey(entry: PasskeyLength | None, is_best: bool) -> Cell:
 
 
 def reaches(grid: LengthGrid, target: int | None) -> Table:
-    """Returns how far each subject goes in three senses.
+    """Returns how far each subject reaches in three senses.
 
     Args:
         grid: What is measured; lengths do not matter.
@@ -218,15 +218,15 @@ def best_marks(
     *,
     smallest: bool = True,
 ) -> list[bool]:
-    """Returns which entries of a column are its best: those that read as the best one does.
+    """Returns which entries of a column are marked as its best: those that read the same as the best one.
 
     A text that more than half of the rows share does not tell them apart and is not marked. Reach is not ranked: it is
     shown against the target instead.
 
     Args:
-        texts: How the entries read.
-        values: Their values; None or not finite where there is none.
-        keys: Entries with equal keys compare, and each such group has a best of its own; None where all compare.
+        texts: The entries as they are shown.
+        values: Their values; None or not finite if missing.
+        keys: Entries with equal keys are ranked together; None if all are.
         smallest: Whether less is better.
     """
     result = [False] * len(texts)

@@ -13,12 +13,12 @@ ABSENT = "-"
 
 
 def needle_place(cell: PasskeyCell, grid: str) -> float:
-    """Returns what a cell stands at: its depth, or where its needle begins."""
+    """Returns the row that a cell belongs to: its depth, or where its needle begins."""
     return cell.depth if grid == "depth" else cell.needle_position
 
 
 def place_name(place: float, grid: str) -> str:
-    """Returns how a depth or a position is written."""
+    """Returns a depth or a position as text."""
     return f"{place:.0%}" if grid == "depth" else format_length(int(place))
 
 
@@ -28,8 +28,8 @@ def heat_table(title: str, results: Sequence[PasskeyLength], grid: str, heads: S
     Args:
         title: Of the table.
         results: Retrieval by length, with its cells.
-        grid: ``depth`` or ``position``: what tells needles apart.
-        heads: Headings of the lengths; by default as people write lengths.
+        grid: ``depth`` or ``position``: how needles are placed.
+        heads: Headings of the lengths; by default such as ``4k``.
     """
     places = sorted({needle_place(cell, grid) for result in results for cell in result.depths})
     found = [{needle_place(cell, grid): cell for cell in result.depths} for result in results]
@@ -46,7 +46,7 @@ def _cell(cell: PasskeyCell | None) -> Cell:
 def differing_maps(rows: Sequence[MethodRow], names: Sequence[str]) -> list[SmallTables]:
     """Returns heat maps of the rows of a comparison whose answers depend on the depth, side by side.
 
-    Where all or no passkeys of a length are found, depths say nothing that the table by length does not.
+    Where all or none of the passkeys of a length are found, depths add nothing to the table by length.
     """
     alike: dict[tuple[float, ...], list[Table]] = {}  # a failure may leave out lengths, and with them depths
     for name, row in zip(names, rows, strict=True):
@@ -59,6 +59,6 @@ def differing_maps(rows: Sequence[MethodRow], names: Sequence[str]) -> list[Smal
 
 
 def _differs(results: Sequence[PasskeyLength]) -> bool:
-    """Whether there are two lengths at least, and at one of them two depths that differ."""
+    """Returns whether there are two lengths or more, and depths differ at one of them."""
     found = [{cell.accuracy for cell in result.depths} for result in results]
     return len(results) > 1 and any(len(values) > 1 for values in found)

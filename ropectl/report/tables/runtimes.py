@@ -1,4 +1,4 @@
-"""The runtime matrix: what each version of each runtime makes of a checkpoint."""
+"""The runtime matrix: how each version of each runtime reads a checkpoint."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES
 
 NO_LIMIT = "any"
 
-#: Red lines about how much is served, not about what is computed.
+#: Problems of how much is served, not of what is computed.
 LENGTH_CODES = {*SERVING_CODES, "tokenizer-capped"}
 
 
 def runtime_parts(readings: Sequence[RuntimeReading]) -> list[Part]:
-    """Returns one row per version, then one line per red line with the versions that it holds for."""
+    """Returns one row per version, then one line per problem with the versions that have it."""
     numbers = [Column(head) for head in ("attention", "deviation", "serves")]
     columns = [Column("reads as", is_text=True), *numbers, Column("", is_text=True)]
     return [Table("", "runtime", columns, [_row(reading) for reading in readings]), *red_lines(readings)]
@@ -44,7 +44,7 @@ def _verdict(reading: RuntimeReading) -> Cell:
 
 
 def deviation_text(deviation: float | None) -> str:
-    """Returns the largest frequency deviation: in percent, as a multiple where it is more than that, none as 0."""
+    """Returns the largest frequency deviation: 0, a percentage, or a multiple if it is large."""
     if deviation is None:
         return NOT_AVAILABLE
     if deviation <= DEVIATION_TOLERANCE:
@@ -53,7 +53,7 @@ def deviation_text(deviation: float | None) -> str:
 
 
 def red_lines(readings: Sequence[RuntimeReading]) -> list[Sentence]:
-    """Returns one line per red line, with the versions that it holds for."""
+    """Returns one line per problem, with the versions that have it."""
     versions: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for reading in readings:
         for problem in reading.problems:

@@ -1,4 +1,4 @@
-"""How lengths, methods, models and numbers are written, in every table and on the page."""
+"""The spelling of lengths, methods, models and numbers, in every table and on the page."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ropectl.rope.method import short_spec
 NOT_AVAILABLE = "n/a"
 BEYOND_MARK = "*"
 
-#: Stands for a length where none of the evaluated ones qualifies.
+#: Shown as the length if none of the evaluated ones qualifies.
 NONE_MARK = "-"
 
-#: Behind the name of a method that was trained.
+#: Appended to the name of a method that was trained.
 TUNED = ", tuned"
 
-#: Relative changes of perplexity above this are worth a colour.
+#: Relative changes of perplexity above this are coloured.
 VISIBLE_CHANGE = 0.005
 
 
 def length_head(length: int, trained: int | None) -> str:
-    """Returns the head of a length's column; the trained length is marked.
+    """Returns the heading of a length's column; the trained length is marked.
 
     Args:
         length: Context [tokens].
-        trained: L [tokens]; None where several models have lengths of their own.
+        trained: L [tokens]; None if models differ in it.
     """
     return f"{format_length(length)} (L)" if length == trained else format_length(length)
 
@@ -40,12 +40,12 @@ def beyond_mark(beyond: bool) -> str:
 
 
 def beyond_legend(*marks: Iterable[bool]) -> list[Sentence]:
-    """Returns what the mark behind a number means, if one of them has it."""
+    """Returns what the mark after a number means, if one of them has it."""
     return [Sentence(f"{BEYOND_MARK} past the length that the method is made for")] if any(map(any, marks)) else []
 
 
 def none_legend(reaches: Iterable[Reach]) -> list[Sentence]:
-    """Returns what stands for a length where no evaluated one qualifies, if one of them does so."""
+    """Returns what the mark for "none of the lengths" means, if one of the reaches has it."""
     is_none = any(0 in (reach.models, reach.uses) for reach in reaches)
     return [Sentence(f"{NONE_MARK} at no evaluated length")] if is_none else []
 
@@ -65,7 +65,7 @@ def perplexity_interval(low: float | None, high: float | None) -> str:
 
 
 def bits_text(value: float | None) -> str:
-    """Returns how bits per byte are written."""
+    """Returns bits per byte as text."""
     return NOT_AVAILABLE if value is None else f"{value:.3f}"
 
 
@@ -78,7 +78,7 @@ def change_text(value: float | None) -> str:
     """Returns a relative change with its sign."""
     if value is None or math.isnan(value):
         return NOT_AVAILABLE
-    return f"{0.0 if abs(value) < NO_CHANGE else value:+.1%}"  # a rounding difference between passes has no sign
+    return f"{0.0 if abs(value) < NO_CHANGE else value:+.1%}"  # a rounding difference between passes gets no sign
 
 
 def change_tone(value: float | None) -> str:
@@ -99,7 +99,7 @@ def count_text(value: float | None) -> str:
 
 
 def size_text(num_bytes: float) -> str:
-    """Returns a number of bytes as people read it."""
+    """Returns a number of bytes with a unit such as ``GB``."""
     for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if num_bytes >= unit:
             return f"{num_bytes / unit:.1f} {name}"
@@ -107,7 +107,7 @@ def size_text(num_bytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Returns a time as people say it: ``0.4 s``, ``50 s``, ``12 min``, ``3 h 05 min``."""
+    """Returns a duration: ``0.4 s``, ``50 s``, ``12 min``, ``3 h 05 min``."""
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
@@ -122,14 +122,14 @@ def setting_text(value: Any) -> str:
 
 
 def short_names(specs: Sequence[str]) -> dict[str, str]:
-    """Returns how to call each method in a table: its bare name where that is unique, else its spec."""
+    """Returns the name of each method in a table: its bare name if that is unique, else its spec."""
     specs = list(dict.fromkeys(specs))
     names = [spec.partition(":")[0] for spec in specs]
     return {spec: name if names.count(name) == 1 else short_spec(spec) for spec, name in zip(specs, names, strict=True)}
 
 
 def row_names(rows: Sequence[MethodRow]) -> list[str]:
-    """Returns how to call each row of a comparison: as its method, whether it was trained, and another model by its name."""
+    """Returns the name of each row of a comparison: its method and whether it was trained; for other models, the model too."""
     first = rows[0].model
     names = short_names([row.method for row in rows if row.model == first])
     models = model_names([row.model for row in rows])
@@ -143,7 +143,7 @@ def row_names(rows: Sequence[MethodRow]) -> list[str]:
 
 
 def model_names(models: Sequence[str]) -> dict[str, str]:
-    """Returns how people call each model: the last part of its place, and as many before it as tell it from the others."""
+    """Returns a short name for each model: the last part of its place, with as many before it as make it unique."""
     parts = {model: model.rstrip("/").split("/") for model in models}
     count = 1
     while count < max(map(len, parts.values())) and len({tuple(p[-count:]) for p in parts.values()}) < len(parts):

@@ -13,7 +13,7 @@ _BUDGETS = {"none": "without training", "light": "with some hundred steps of tra
 
 
 def choice_parts(record: Mapping[str, Any]) -> list[Part]:
-    """Returns heading, notes, the picks and what is passed over."""
+    """Returns the heading, notes, the picks and what is passed over."""
     model = record["model"] or "plain numbers"
     served = f", served by {record['runtime']}" if record["runtime"] else ""
     parts: list[Part] = [

@@ -24,7 +24,7 @@ from ropectl.rope.method import short_spec
 
 
 def comparison_parts(record: ComparisonRecord) -> list[Part]:
-    """Returns a comparison as tables: perplexity by length, then passkey retrieval and reach, then what they come to."""
+    """Returns a comparison as tables: perplexity by length, then passkey retrieval and reach, then the conclusions."""
     names = row_names(record.rows)
     tables = comparison_tables(record)
     maps = differing_maps(record.rows, names)
@@ -32,7 +32,7 @@ def comparison_parts(record: ComparisonRecord) -> list[Part]:
 
 
 def comparison_tables(record: ComparisonRecord) -> list[Table]:
-    """Returns perplexity, bits per byte where models read other tokens, passkeys where there are any, and reach, by row."""
+    """Returns perplexity, bits per byte if models use different tokenizers, passkeys if there are any, and reach, by row."""
     subjects = subjects_of(record)
     grid = LengthGrid(
         subjects,
@@ -81,7 +81,7 @@ def _lacks(row: MethodRow, missing: int) -> str:
 
 
 def picked_row(record: ComparisonRecord) -> int | None:
-    """Returns which row the pick is; None where nothing is picked."""
+    """Returns the index of the picked row; None if nothing is picked."""
     pick = record.pick
     if pick is None:
         return None
@@ -93,7 +93,7 @@ def picked_row(record: ComparisonRecord) -> int | None:
 
 
 def _with_curves(table: Table, grid: LengthGrid, same_tokens: bool) -> Table:
-    """The table with its numbers drawn as a curve for each row, on the same scale."""
+    """Returns the table with a curve of the numbers in each row, all on the same scale."""
     scale = curve_scale(_drawn(grid.subjects, grid.lengths, same_tokens))
     lengths = [grid.lengths[index] for index in chosen(len(grid.lengths))]
     if scale is None or len(lengths) < 2:
@@ -149,7 +149,7 @@ def _curve_legend(record: ComparisonRecord) -> Iterator[Part]:
 
 
 def failures(record: ComparisonRecord) -> list[Sentence]:
-    """Returns what failed, in the words of the failure."""
+    """Returns what failed, with the message of each failure."""
     return [
         Sentence(f"{name} failed: {message}", BAD)
         for name, row in zip(row_names(record.rows), record.rows, strict=True)
@@ -158,7 +158,7 @@ def failures(record: ComparisonRecord) -> list[Sentence]:
 
 
 def conclusions(record: ComparisonRecord) -> Iterator[Sentence]:
-    """Yields the pick with its reasons, and what the comparison says of it."""
+    """Yields the pick with its reasons, then the verdict."""
     pick = record.pick
     if pick:
         name = short_spec(pick.method) + (TUNED if pick.training else "")

@@ -1,4 +1,4 @@
-"""``env`` for people: one line a fact, to be pasted into a bug report."""
+"""The view of ``env``: one line per fact, to be pasted into a bug report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOT_INSTALLED = "not installed"
 
 
 def environment_parts(record: Mapping[str, Any]) -> list[Part]:
-    """Returns the facts; what does not import stands beside its package."""
+    """Returns the facts; a package that cannot be imported says so."""
     return [facts("", [(name, text) for name, text in _rows(record) if text])]
 
 
@@ -30,7 +30,7 @@ def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         *rows,
         ("runtimes here", ", ".join(found) or "none"),
-        ("hub cache", "" if cache is None else f"{cache['path']} ({'there' if cache['exists'] else 'not there yet'})"),
+        ("hub cache", "" if cache is None else f"{cache['path']} ({'exists' if cache['exists'] else 'does not exist yet'})"),
         ("variables", ", ".join(f"{name}={text}" for name, text in record["variables"].items()) or "none of those that matter"),
         (
             "terminal",

@@ -1,4 +1,4 @@
-"""The views of ``--dry-run``: what a training or a comparison would take, before it is begun."""
+"""The views of ``--dry-run``: what a training or a comparison would take, before it begins."""
 
 from __future__ import annotations
 
@@ -10,106 +10,70 @@ from ropectl.report.tables.words import NOT_AVAILABLE, duration
 
 
 def estimate_parts(record: Mapping[str, Any]) -> list[Part]:
-    """Returns an estimate as tables: what is done, memory by part, and what would need less.
-
-    Parts that a record lacks are left out.
-    """
-    parts: list[Part] = [_work_table(record)]
-    memory = record.get("memory") or {}
-    if memory.get("parts"):
-        unit, size = ("GiB", 2**30) if memory.get("total", 0) >= 2**30 else ("MiB", 2**20)
-        parts.append(_memory_table(memory, unit, size))
-        parts.append(_verdict(memory))
-        if memory.get("levers"):
-            parts.append(_lever_table(memory["levers"], unit, size))
-        wanted = [memory.get("fits"), *(lever.get("fits") for lever in memory.get("levers") or ())]
-        if all(fits is False for fits in wanted):
-            parts.append(Sentence("It needs more devices: FSDP2 divides the weights, --cp-size the sequences."))
-    reasons = record.get("rough") or []
-    if reasons:
-        parts.append(Sentence(f"Memory and time are rough: {'; '.join(reasons)}."))
+    """Returns the tables of ``finetune --dry-run``: what is done, memory by part, and what would need less."""
+    memory = record["memory"]
+    unit, size = _unit(memory["total"])
+    parts: list[Part] = [_work_table(record), _memory_table(memory, unit, size), _verdict(memory["fits"])]
+    if memory["levers"]:
+        parts.append(_lever_table(memory["levers"], unit, size))
+    if all(each["fits"] is False for each in (memory, *memory["levers"])):
+        parts.append(Sentence("It needs more devices: FSDP2 divides the weights, --cp-size the sequences."))
+    if record["rough"]:
+        parts.append(Sentence(f"Memory and time are rough: {'; '.join(record['rough'])}."))
     return parts
 
 
+def _unit(num_bytes: int) -> tuple[str, int]:
+    return ("GiB", 2**30) if num_bytes >= 2**30 else ("MiB", 2**20)
+
+
 def _work_table(record: Mapping[str, Any]) -> Table:
+    parameters, data, flops = record["parameters"], record["data"], record["flops"]
+    trained, total = parameters["trained"], parameters["total"]
+    counts = ", ".join(f"{name} {count:,}" for name, count in parameters["trained_parts"].items())
+    text = (
+        f"{data['steps']:,} steps of {data['sequences_per_step']:,} sequences, {data['tokens']:,} tokens "
+        f"({data['tokens_per_step']:,} a step), {data['epochs']:.3g} epochs of {data['blocks']:,} "
+        f"blocks of {record['seq_len']:,}"
+    )
     rows = (
-        ("model", f"{record.get('model', NOT_AVAILABLE)}, {record.get('method', NOT_AVAILABLE)}"),
-        ("parameters", _parameters(record.get("parameters") or {})),
-        ("text", _text(record)),
-        ("arithmetic", _arithmetic(record.get("flops") or {})),
-        ("time", _time(record.get("time") or {})),
+        ("model", f"{record['model']}, {record['method']}"),
+        ("parameters", f"{total:,}; trained {trained:,} ({trained / total:.2%}): {counts}"),
+        ("text", text),
+        ("arithmetic", f"{flops['total']:.3g} operations, {flops['per_token']:.3g} a token"),
+        ("time", _time(record["time"])),
     )
-    return facts("Estimate; no weight was loaded, nothing written", [row for row in rows if row[1]])
-
-
-def _parameters(parameters: Mapping[str, Any]) -> str:
-    if "total" not in parameters:
-        return ""
-    trained, total = parameters.get("trained", 0), parameters["total"]
-    parts = ", ".join(f"{name} {count:,}" for name, count in (parameters.get("trained_parts") or {}).items())
-    return f"{total:,}; trained {trained:,} ({trained / total:.2%})" + (f": {parts}" if parts else "")
-
-
-def _text(record: Mapping[str, Any]) -> str:
-    data = record.get("data") or {}
-    if "steps" not in data:
-        return ""
-    return (
-        f"{data['steps']:,} steps of {data.get('sequences_per_step', 0):,} sequences, {data.get('tokens', 0):,} tokens "
-        f"({data.get('tokens_per_step', 0):,} a step), {data.get('epochs', 0.0):.3g} epochs of {data.get('blocks', 0):,} "
-        f"blocks of {record.get('seq_len', 0):,}"
-    )
-
-
-def _arithmetic(flops: Mapping[str, float]) -> str:
-    if "total" not in flops:
-        return ""
-    return f"{flops['total']:.3g} operations, {flops.get('per_token', 0.0):.3g} a token"
+    return facts("Estimate; no weight was loaded, nothing written", rows)
 
 
 def _time(time: Mapping[str, Any]) -> str:
-    if time.get("seconds") is None:
-        return f"{NOT_AVAILABLE}: {time['reason']}" if time.get("reason") else ""
-    seconds = time["seconds"]
-    text = f"about {duration(seconds)}"
-    if time.get("seconds_per_step") is not None:
-        step = time["seconds_per_step"]
-        text += f", {step:.3g} s a step" if step < 100 else f", {duration(step)} a step"
-    if time.get("tokens_per_second") is not None:
-        text += f", {time['tokens_per_second']:,.0f} tokens/s"
-    left_out = time.get("left_out") or []
-    return text + (f"; without {', '.join(left_out)}" if left_out else "")
+    if time["seconds"] is None:
+        return f"{NOT_AVAILABLE}: {time['reason']}"
+    step = time["seconds_per_step"]
+    each = f"{step:.3g} s" if step < 100 else duration(step)
+    left_out = f"; without {', '.join(time['left_out'])}" if time["left_out"] else ""
+    return f"about {duration(time['seconds'])}, {each} a step, {time['tokens_per_second']:,.0f} tokens/s{left_out}"
 
 
 def _memory_table(memory: Mapping[str, Any], unit: str, size: int) -> Table:
-    devices = memory.get("devices", 1)
-    rows = [
-        Row(str(name).replace("_", " "), cells([f"{num_bytes / size:,.2f}"]))
-        for name, num_bytes in memory["parts"].items()
-    ]
-    if memory.get("total") is not None:
-        rows.append(Row("all, at most", cells([f"{memory['total'] / size:,.2f}"]), is_total=True))
-    if memory.get("free") is not None:
+    amounts = {name.replace("_", " "): num_bytes for name, num_bytes in memory["parts"].items()}
+    rows = [Row(name, cells([f"{num_bytes / size:,.2f}"])) for name, num_bytes in amounts.items()]
+    rows.append(Row("all, at most", cells([f"{memory['total'] / size:,.2f}"]), is_total=True))
+    if memory["free"] is not None:
         rows.append(Row("free", cells([f"{memory['free'] / size:,.2f}"])))
-    title = "Memory" if devices == 1 else f"Memory on each of {devices} devices"
+    title = "Memory" if memory["devices"] == 1 else f"Memory on each of {memory['devices']} devices"
     return Table(title, "part", columns([unit]), rows)
 
 
-def _verdict(memory: Mapping[str, Any]) -> Sentence:
-    fits = memory.get("fits")
+def _verdict(fits: bool | None) -> Sentence:
     if fits is None:
-        return Sentence("How much memory is free is not known here.")
+        return Sentence("It is not known here how much memory is free.")
     return Sentence("It fits.", GOOD) if fits else Sentence("It does not fit.", BAD)
 
 
 def _lever_table(levers: Sequence[Mapping[str, Any]], unit: str, size: int) -> Table:
-    rows = []
-    for lever in levers:
-        fits = lever.get("fits")
-        verdict = "" if fits is None else "fits" if fits else "does not fit"
-        tone = "" if fits is None else GOOD if fits else BAD
-        amount = f"{lever.get('total', 0) / size:,.2f}"
-        rows.append(Row(str(lever.get("flags", "")), [Cell(amount), Cell(verdict, tone=tone)]))
+    verdicts = {None: Cell(""), True: Cell("fits", tone=GOOD), False: Cell("does not fit", tone=BAD)}
+    rows = [Row(lever["flags"], [Cell(f"{lever['total'] / size:,.2f}"), verdicts[lever["fits"]]]) for lever in levers]
     return Table("What needs less", "with", [Column(unit), Column("", is_text=True)], rows)
 
 
@@ -148,7 +112,7 @@ def _model(model: Mapping[str, Any]) -> list[Part]:
 
 
 def _memory_sentence(memory: Mapping[str, Any]) -> str:
-    unit, size = ("GiB", 2**30) if memory["total"] >= 2**30 else ("MiB", 2**20)
+    unit, size = _unit(memory["total"])
     named = ", ".join(f"{name} {amount / size:.2f}" for name, amount in memory["parts"].items() if amount)
     free = "" if memory["free"] is None else f"; free: {memory['free'] / size:.1f} {unit}"
     return f"Memory about {memory['total'] / size:.2f} {unit} ({named}){free}."

@@ -10,13 +10,13 @@ from ropectl.report.tables.heat_maps import ABSENT, heat_table, needle_place
 from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, beyond_mark
 
 _NO_PLACE = {
-    "depth": f"{ABSENT} the prompt is so short that this depth is the position of another",
+    "depth": f"{ABSENT} the prompt is so short that this depth is the same position as another",
     "position": f"{ABSENT} the prompt ends before this position",
 }
 
 
 def passkey_parts(record: PasskeyRecord) -> list[Part]:
-    """Returns correct answers by needle and length, intervals by length, and what they come to."""
+    """Returns correct answers by needle and length, intervals by length, remarks and the verdict."""
     return [*passkey_tables(record.lengths, record.grid), *remarks(record), Sentence(record.verdict)]
 
 
@@ -25,7 +25,7 @@ def passkey_tables(results: Sequence[PasskeyLength], grid: str = "depth") -> lis
 
     Args:
         results: Retrieval by length.
-        grid: ``depth`` or ``position``: what tells needles apart.
+        grid: ``depth`` or ``position``: how needles are placed.
     """
     trials = next((cell.trials for result in results for cell in result.depths), 0)
     title = f"Passkeys, of {trials} a {'depth' if grid == 'depth' else 'needle'}"
@@ -33,7 +33,7 @@ def passkey_tables(results: Sequence[PasskeyLength], grid: str = "depth") -> lis
 
 
 def remarks(record: PasskeyRecord) -> list[Sentence]:
-    """Returns what the tables do not say: missing needles, marks, k_max, and answers that differ from the scores."""
+    """Returns what the tables do not show: missing needles, marks, k_max, and answers that differ from the scores."""
     results, grid = record.lengths, record.grid
     places = {needle_place(cell, grid) for result in results for cell in result.depths}
     is_partial = any(len(result.depths) < len(places) for result in results)

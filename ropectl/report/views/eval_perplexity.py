@@ -9,12 +9,12 @@ from ropectl.records import PerplexityPoint, PerplexityRecord, PositionBin
 from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table, View, cells, columns
 from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, beyond_mark, perplexity_interval, perplexity_text
 
-#: Bins of positions shown in one line until this one [tokens]: short contexts differ between texts, not methods.
+#: Bins of positions before this one are shown as one line [tokens]: in short contexts, texts differ and methods do not.
 FIRST_SHOWN_POSITION = 16
 
 
 def perplexity_parts(record: PerplexityRecord) -> list[Part]:
-    """Returns perplexities with what they depend on, then what the protocol has to say, then the verdict."""
+    """Returns perplexities with what they depend on, then what else the protocol measures, then the verdict."""
     conditions = [Sentence(line) for line in _conditions(record)]
     tables = perplexity_tables(record)
     legend = beyond_legend(point.beyond_capacity for point in record.points)
@@ -22,7 +22,7 @@ def perplexity_parts(record: PerplexityRecord) -> list[Part]:
 
 
 def perplexity_tables(record: PerplexityRecord) -> list[Table]:
-    """Returns perplexity by context, and what the protocol measures beside it."""
+    """Returns perplexity by context, and what else the protocol measures."""
     points, stride = record.points, f", stride {record.stride}" if record.stride else ""
     preset = f", preset {record.preset}" if record.preset else ""
     title = f"Perplexity, protocol {record.protocol}{stride}{preset}"
@@ -44,7 +44,7 @@ def points_table(title: str, points: Sequence[PerplexityPoint], shows_mean: bool
     Args:
         title: Of the table.
         points: One a row.
-        shows_mean: Whether the mean over windows, as some scripts print it, stands beside the perplexity.
+        shows_mean: Whether to add the mean over windows, which some scripts print.
     """
     mean = [Column("window mean")] if shows_mean else []
     heads = [
@@ -65,7 +65,7 @@ def points_table(title: str, points: Sequence[PerplexityPoint], shows_mean: bool
 
 
 def _conditions(record: PerplexityRecord) -> list[str]:
-    """What the numbers depend on, in words."""
+    """Returns what the numbers depend on, as sentences."""
     bos, documents = record.bos, record.manifest.documents
     begins = f"begins with {bos.token}, never scored" if bos.token else "begins without a BOS token"
     lines = [
@@ -81,7 +81,7 @@ def _conditions(record: PerplexityRecord) -> list[str]:
 
 
 def gain_tables(points: Sequence[PerplexityPoint], trained: int) -> list[Table]:
-    """Returns how much less the same targets lose than given the trained length; nothing where that was not measured.
+    """Returns how much lower the loss of the same targets is than in a context of the trained length; empty if not measured.
 
     Args:
         points: One a row.
@@ -117,7 +117,7 @@ def _key_table(points: Sequence[PerplexityPoint]) -> Table:
 
 
 def _position_table(point: PerplexityPoint) -> Table:
-    """An octave a line, from the two bins of each in the record."""
+    """Returns a line for each octave, from the two bins of each in the record."""
     octaves: dict[int, list[PositionBin]] = {}
     for part in point.positions:
         octave = max(FIRST_SHOWN_POSITION // 2, 1 << (part.start.bit_length() - 1))

@@ -6,7 +6,7 @@ from ropectl.records import MIN_TRIALS, TaskAverage, TaskLength, TaskResult, Tas
 from ropectl.report.document import Cell, Part, Row, Sentence, Table, View, cells, columns
 from ropectl.report.tables.words import BEYOND_MARK, NONE_MARK, NOT_AVAILABLE, beyond_legend, length_head
 
-#: Depths are shown for so many tasks; for more they would bury the scores, and the record has them.
+#: Depths are shown for so many tasks at most: for more they would bury the scores, and the record has them.
 MAX_DEPTH_TABLES = 2
 
 AVERAGE = "average"

@@ -1,4 +1,4 @@
-"""The view of ``finetune``: what was written, what training took, and held-out text before and after."""
+"""The view of ``finetune``: what was written, what the training took, and held-out text before and after."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ropectl.report.views.patch_checkpoint import patch_rows
 
 
 def finetune_parts(record: FinetuneRecord) -> list[Part]:
-    """Returns what was written, what training took, and what it changed."""
+    """Returns what was written, what the training took, and what it changed."""
     training = record.training
     parts: list[Part] = [facts("", patch_rows(record)), _summary(training)]
     parts.extend(held_out_tables(before_and_after(training)))
@@ -35,13 +35,13 @@ def _summary(training: TrainingRecord) -> Sentence:
 
 
 def before_and_after(training: TrainingRecord) -> list[tuple[str, ValidationRecord]]:
-    """Returns the measurements of held-out text before the first step and at the step that was kept, with their names."""
+    """Returns the measurements of held-out text before the first step and at the best step, with their names."""
     before, after = training.validation_before, training.validation
     return [("before", before), (f"step {training.step}", after)] if before and after else []
 
 
 def held_out_tables(found: Sequence[tuple[str, ValidationRecord]]) -> list[Table]:
-    """Returns perplexity and passkeys of held-out text by length, and the price on short text; nothing if none was measured.
+    """Returns perplexity and passkeys of held-out text by length, and the change on short text; empty if nothing was measured.
 
     Args:
         found: Measurements in the order of training, with their names.

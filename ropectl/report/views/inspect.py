@@ -24,7 +24,7 @@ def inspection_parts(record: InspectionRecord) -> list[Part]:
 
 
 def inspection_facts(record: InspectionRecord) -> list[str]:
-    """Returns the geometry, the model, the method, and what follows of them, a line each."""
+    """Returns the geometry, the model, the method and what follows from them, a line each."""
     geometry, reach = record.geometry, record.reach
     turning, critical = geometry.num_turning or len(record.inv_freq), record.critical_dimension
     base = record.rope_parameters.get("rope_theta", geometry.rope_theta)
@@ -42,7 +42,7 @@ def inspection_facts(record: InspectionRecord) -> list[str]:
 
 
 def _model_facts(record: InspectionRecord) -> list[str]:
-    """What only a config says: how it is scaled now, which layers are meant, what they can see."""
+    """Returns what only a config says: its scaling, the layers that are meant, and their attention window."""
     if record.model is None:
         return []
     lines = [
@@ -61,8 +61,8 @@ def pairs_table(record: InspectionRecord, most: int | None = None) -> Table:
     """Returns frequency, wavelength, turns and divisor of rotary pairs.
 
     Args:
-        record: What is shown.
-        most: So many of them at most, evenly chosen, in few digits; None for all, in six.
+        record: The inspection.
+        most: Show so many of them at most, evenly chosen, in few digits; None for all, in six digits.
     """
     count = len(record.inv_freq)
     wavelengths, turns, divisors = (",.2f", ".3f", ".4f") if most else (",.6g", ",.6g", ",.6g")

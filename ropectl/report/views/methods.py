@@ -15,7 +15,7 @@ from ropectl.rope.method import ScalingMethod
 from ropectl.rope.profile import DivisorProfile, divisor_profile
 from ropectl.specs import Parameter
 
-#: Guide texts in the order of reading, as people call them.
+#: Titles of the texts of a guide, in the order of reading.
 GUIDE_TITLES = {
     "fast": "Fast pairs",
     "slow": "Slow pairs",
@@ -57,7 +57,7 @@ def method_page(kind: type[ScalingMethod], readings: Sequence[RuntimeReading] | 
 
     Args:
         kind: The method.
-        readings: What runtimes make of a checkpoint that was scaled with it; None where that is not known.
+        readings: How runtimes read a checkpoint that was scaled with it; None if not known.
     """
     parts: list[Part] = [
         Sentence(f"{kind.name}: {kind.title}", is_heading=True),
@@ -79,20 +79,20 @@ def method_page(kind: type[ScalingMethod], readings: Sequence[RuntimeReading] | 
 
 
 def method_facts(kind: type[ScalingMethod]) -> list[tuple[str, str]]:
-    """Returns what a method is in formulas and names."""
+    """Returns formula, frequencies, stock type and reference of a method."""
     follows = "they follow the length of the sequence" if kind.varies_with_length else "the same at every length"
     names = ("Formula", "Frequencies", "Stock type", "Reference")
     return list(zip(names, (kind.formula, follows, kind.native, str(kind.reference)), strict=True))
 
 
 def summary_of(kind: type[ScalingMethod]) -> list[str]:
-    """Returns the paragraphs of a method's docstring, lines joined and code marks left out, to be wrapped anew."""
+    """Returns the paragraphs of a method's docstring, lines joined and code marks left out, ready to be wrapped."""
     text = (inspect.getdoc(kind) or "").replace("``", "")
     return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
 
 
 def guide_texts(kind: type[ScalingMethod]) -> dict[str, str]:
-    """Returns the texts of a method's guide under their titles; none where it has no guide or says nothing."""
+    """Returns the texts of a method's guide under their titles; empty if it has no guide."""
     guide = {} if kind.guide is None else kind.guide.to_json()
     return {title: guide[name] for name, title in GUIDE_TITLES.items() if guide.get(name)}
 
@@ -105,7 +105,7 @@ def parameter_text(parameter: Parameter) -> str:
 
 
 def profile_heading(profile: DivisorProfile) -> str:
-    """Returns what a profile is of."""
+    """Returns the conditions that a profile holds for."""
     geometry = profile.geometry
     follows = f", for {profile.seq_len} tokens" if profile.seq_len is not None else ""
     return (
@@ -115,13 +115,13 @@ def profile_heading(profile: DivisorProfile) -> str:
 
 
 def profile_summary(profile: DivisorProfile) -> str:
-    """Returns how far the method computes, and its attention factor."""
+    """Returns how far the rotations were seen in training, and the attention factor."""
     reach = "at any length" if profile.reach is None else f"up to {profile.reach} tokens"
     return f"Rotations seen in training {reach}; attention factor {profile.attention_factor:.4f}."
 
 
 def profile_bars(profile: DivisorProfile) -> list[str]:
-    """Returns a bar for each shown pair, its length the logarithm of the divisor."""
+    """Returns a bar for each shown pair, as long as the logarithm of the divisor."""
     found = [pair.divisor for pair in profile.pairs]
     longest = math.log(max(profile.factor, *(divisor for divisor in found if divisor is not None)))
     return [
@@ -146,7 +146,7 @@ def _profile_parts(profile: DivisorProfile) -> list[Part]:
 
 
 def runtime_lines(readings: Sequence[RuntimeReading]) -> list[str]:
-    """Returns which versions of which runtimes compute what was meant, and what the others do."""
+    """Returns which versions of which runtimes compute what was meant, and what goes wrong in the others."""
     right = [(reading.runtime, reading.version) for reading in readings if reading.ok]
     lines = [f"As meant: {version_names(right)}."] if right else []
     return [*lines, *(line.text for line in red_lines(readings))]

@@ -1,4 +1,4 @@
-"""What ``inspect --self-test`` shows to people."""
+"""The view of ``inspect --self-test``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def self_test_parts(record: Mapping[str, Any]) -> list[Part]:
             f"{record['model']}: {describe_rotary_dim(geometry)}, rope_theta {geometry['rope_theta']:g}, L = {trained}"
         ),
         Sentence(f"code {record['function']}"),
-        Sentence(f"pairs: {record['pairing'] or 'not told'}; positions up to {length}; scores relative to |q||k|A²"),
+        Sentence(f"pairs: {record['pairing'] or 'not known'}; positions up to {length}; scores relative to |q||k|A²"),
     ]
     for method in dict.fromkeys((check["method"], check["seq_len"]) for check in record["checks"]):
         checks = [check for check in record["checks"] if (check["method"], check["seq_len"]) == method]

@@ -10,7 +10,7 @@ from ropectl.report.document import Column, Part, Row, Sentence, Table, View, ce
 from ropectl.tasks.registry import parameters_of
 from ropectl.tasks.task import RetrievalTask
 
-#: Characters of a prompt that are shown at its ends, and on each side of what is asked for.
+#: Characters of a prompt that are shown at its ends, and on each side of the answer.
 ENDS, AROUND = 500, 160
 
 
@@ -41,7 +41,7 @@ def plan_parts(record: Mapping[str, Any]) -> list[Part]:
 
 
 def prompt_lines(example: Mapping[str, Any]) -> list[str]:
-    """Returns one prompt, shortened in the middle, and what its answer has to be."""
+    """Returns one prompt, shortened in the middle, and the answer that counts."""
     depth = "" if example["depth"] is None else f", asked fact at depth {example['depth']:.0%}"
     wanted = example["references"] or [example["answer"].strip()]
     rule = (
@@ -54,7 +54,7 @@ def prompt_lines(example: Mapping[str, Any]) -> list[str]:
 
 
 def shortened(prompt: str, wanted: Sequence[str]) -> str:
-    """Returns the ends of a prompt and what is around the first places of some texts."""
+    """Returns the ends of a prompt and the surroundings of the first occurrence of some texts."""
     spans = [(0, ENDS), (len(prompt) - ENDS, len(prompt))]
     for text in wanted:
         place = prompt.find(text)

@@ -1,4 +1,4 @@
-"""What ``verify-runtime`` shows to people."""
+"""The view of ``verify-runtime``."""
 
 from __future__ import annotations
 

@@ -26,25 +26,25 @@ from ropectl.report.document import View
 
 @dataclass(frozen=True)
 class MeasuredValue:
-    """One measured number; the fields are the columns. What does not apply is None, and so is what could not be measured.
+    """A measured number; its fields are the columns. None if a field does not apply or could not be measured.
 
     Attributes:
         model: The model, as the user wrote it.
         method: Method spec.
         tuned: Whether the method was trained first.
         task: Task spec, of ``eval-tasks``.
-        measure: What the value is.
+        measure: Name of what is measured.
         protocol: Protocol of a perplexity.
         length: Context [tokens].
-        depth: Of the fact that is asked for, in [0, 1].
-        position: Of that fact, or of the first target of a bin of positions [tokens].
+        depth: Depth of the fact that is asked for, in [0, 1].
+        position: Position of that fact, or of the first target of a bin of positions [tokens].
         value: The number.
         unit: Its unit.
         ci_low: Lower end of its 95 % interval.
         ci_high: Upper end.
-        n: Of how many ``n_of`` it is.
+        n: Number of ``n_of`` that it is the result of.
         n_of: ``tokens``, ``trials`` or ``tasks``.
-        beyond_capacity: Whether the length passes what the method is made for.
+        beyond_capacity: Whether the length is past what the method is made for.
         training: Id of the training.
     """
 
@@ -70,7 +70,7 @@ class MeasuredValue:
 #: The columns.
 COLUMNS = tuple(field.name for field in fields(MeasuredValue))
 
-#: A spreadsheet would run a text that begins with one of these.
+#: A spreadsheet would run text that begins with one of these.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -102,7 +102,7 @@ Values = Iterator[MeasuredValue]
 
 
 def values_of(record: AnyRecord) -> Values:
-    """Returns the measured values of a record; none where nothing was measured."""
+    """Yields the measured values of a record."""
     if isinstance(record, ComparisonRecord):
         yield from _comparison(record)
     elif isinstance(record, PerplexityRecord):
@@ -185,7 +185,7 @@ def _points(about: MeasuredValue, points: Sequence[PerplexityPoint]) -> Values:
 
 
 def _lengths(about: MeasuredValue, lengths: Sequence[PasskeyLength] | Sequence[TaskLength]) -> Values:
-    """Values of passkeys or of a task: by length, and by place in each."""
+    """Yields values of passkeys or of a task: by length, and by depth at each."""
     for entry in lengths:
         at = replace(about, length=entry.length, beyond_capacity=entry.beyond_capacity)
         yield from _trials(at, entry)

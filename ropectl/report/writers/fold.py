@@ -1,4 +1,4 @@
-"""Tables on any width: which columns stand beside each other, and where words are broken. Widths are in characters."""
+"""Tables on any width: which columns go side by side, and where words are broken. Widths are in characters."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
-#: Where lines are broken: behind spaces; where a word is longer than a line, between the parts of a method spec or a path,
+#: Where lines are broken: after spaces; if a word is longer than a line, between the parts of a method spec or a path,
 #: then inside those, then anywhere.
 _BREAKS = tuple(map(re.compile, (r"[^ ]* *", r"[^,:;/ ]*[,:;/]* *", r"[^=_ ]*[=_]* *", r"[^- ]*-* *", r".")))
 
 
 def column_groups(first: int, widths: Sequence[int], width: int, gap: int = 2) -> list[list[int]]:
-    """Returns the columns in groups that fit a line each beside the column of names; one alone always counts as fitting.
+    """Returns the columns in groups that each fit on a line with the column of names; a single column always fits.
 
     Args:
         first: Width of the column of names.
@@ -33,12 +33,12 @@ def column_groups(first: int, widths: Sequence[int], width: int, gap: int = 2) -
 
 
 def spread(widths: Sequence[int], wanted: Sequence[int], spare: int) -> list[int]:
-    """Returns widths after spare room is given to those columns whose text would break into most lines.
+    """Returns widths after spare room is given to the columns whose text would break into the most lines.
 
     Args:
-        widths: What they have.
-        wanted: What they need not to break.
-        spare: What there is to give.
+        widths: The widths now.
+        wanted: The widths at which nothing breaks.
+        spare: Room to give away.
     """
     result = list(widths)
     for _ in range(spare):
@@ -51,7 +51,7 @@ def spread(widths: Sequence[int], wanted: Sequence[int], spare: int) -> list[int
 
 
 def fold(text: str, width: int, indent: int = 0) -> list[str]:
-    """Returns a text in lines no wider than this; nothing is left out but spaces at the breaks.
+    """Returns a text in lines no wider than this; only spaces at the breaks are left out.
 
     Args:
         text: One line.
@@ -69,7 +69,7 @@ def fold(text: str, width: int, indent: int = 0) -> list[str]:
 
 
 def _pieces(text: str, width: int, level: int = 0) -> Iterator[str]:
-    """Yields what is not broken further."""
+    """Yields the parts of a text that are not broken further."""
     for piece in _BREAKS[level].findall(text):
         if level + 1 < len(_BREAKS) and cell_len(piece.rstrip()) > width:
             yield from _pieces(piece, width, level + 1)

@@ -1,4 +1,4 @@
-"""Formats that a record can be written in beside JSON and what people read on a terminal.
+"""Formats of a record other than JSON and the tables on a terminal.
 
 A new one is a module here and a line in the table.
 """
@@ -18,11 +18,11 @@ from ropectl.report.writers.markdown import markdown_text
 
 @dataclass(frozen=True)
 class WrittenFormat:
-    """One of them.
+    """A format of records.
 
     Attributes:
         write: Returns the text of a record (or a list of them) as its view shows it.
-        needs_values: Whether there has to be something measured.
+        needs_values: Whether it can only hold measured values.
     """
 
     write: Callable[[View, Any], str]
@@ -37,20 +37,20 @@ FORMATS: Mapping[str, WrittenFormat] = {
 
 HUMAN, JSON = "human", "json"
 
-#: All that ``--format`` takes where a command prints tables of results.
+#: The values of ``--format`` for a command that prints tables of results.
 NAMES = (HUMAN, JSON, *FORMATS)
 
 
 def check_format(name: str, view: View, what: str) -> None:
-    """Checks that there is something to write in a format.
+    """Checks that a format can hold what a view shows.
 
     Args:
         name: The format.
         view: What would be shown.
-        what: What the user asked for, as they wrote it.
+        what: What the user asked for, as typed.
 
     Raises:
-        ConfigError: If it is for measured values and nothing is measured.
+        ConfigError: If it holds measured values and nothing is measured.
     """
     if name in FORMATS and FORMATS[name].needs_values and not view.has_values:
         others = [each for each in NAMES if each not in FORMATS or not FORMATS[each].needs_values]

@@ -1,4 +1,4 @@
-"""From blocks to one HTML file, under a policy that lets it load and run nothing but what it was made with."""
+"""From blocks to one HTML file, under a policy that lets it load and run nothing but its own parts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ropectl.report.document import BAD, GOOD, Table
 
 _ASSETS = Path(__file__).parent / "assets"
 
-#: How a page is told from other files, whatever version made it.
+#: The mark of a page, whatever version made it.
 MARKER = '<meta name="generator" content="ropectl '
 
-#: Longer text from a record is cut; the record itself can be downloaded from the page.
+#: Longer text from a record is cut; the whole record can be downloaded from the page.
 MAX_TEXT = 8000
 
-#: Facts of which one is longer than this have a line each [characters].
+#: Facts get a line each if one of them is longer than this [characters].
 _LONG_FACT = 48
 
 
@@ -52,9 +52,9 @@ def is_page(path: Path) -> bool:
 
 
 def shown(value: Any) -> Any:
-    """Returns a value as the page shows it, before it is escaped: no character that turns lines around, nothing endless.
+    """Returns a value as the page shows it, before it is escaped: no control or direction characters, and not too long.
 
-    Markup of the package's own stays as it is.
+    The package's own markup stays as it is.
     """
     if value is None:
         return ""

@@ -19,7 +19,7 @@ _SIGN = re.compile(r"^[-+](?=\d)")
 
 
 def latex_text(view: View, record: Any) -> str:
-    """Returns a ``table`` with caption for each table of a record, and what is said about them as comments."""
+    """Returns a ``table`` with caption for each table of a record, and the sentences as comments."""
     blocks = ["% needs: \\usepackage[T1]{fontenc} \\usepackage{booktabs}"]
     for part in view.all_parts(record):
         if isinstance(part, Table):

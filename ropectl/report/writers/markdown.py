@@ -1,4 +1,4 @@
-"""Tables as GitHub writes them."""
+"""Tables in GitHub's Markdown."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ropectl.report.graphics import bar
 #: Characters that would be markup.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
 
-#: What would begin a list or a heading at the start of a paragraph.
+#: Characters that begin a list or a heading at the start of a paragraph.
 _BEGINNING = re.compile(r"^([-+=]|\d+(?=[.)]))")
 
 
 def markdown_text(view: View, record: Any) -> str:
-    """Returns the tables of a record and what is said about them, a paragraph each."""
+    """Returns the tables and sentences of a record, a paragraph each."""
     blocks: list[str] = []
     for part in view.all_parts(record):
         if isinstance(part, Table):
@@ -32,7 +32,7 @@ def markdown_text(view: View, record: Any) -> str:
 
 
 def markdown_escape(text: str) -> str:
-    """Returns a text that is read as it is written."""
+    """Returns a text escaped so that nothing in it is markup."""
     return _SPECIAL.sub(r"\\\1", text)
 
 

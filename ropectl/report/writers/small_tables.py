@@ -16,7 +16,7 @@ from ropectl.report.writers.fold import column_groups, fold
 
 INDENT, GAP = 1, 3
 
-#: A block is at least so wide, for the sake of its name.
+#: A block is at least so wide, to leave room for its name.
 _MIN_BLOCK = 8
 
 _BOLD = Style(bold=True)
@@ -30,7 +30,7 @@ _DARK, _BRIGHT = ColorTriplet(0, 0, 0), ColorTriplet(255, 255, 255)
 
 @dataclass(frozen=True)
 class _Block:
-    """A part of a small table: some of its columns, each so wide."""
+    """Some columns of a small table, all of the same width."""
 
     table: Table
     columns: Sequence[int]
@@ -45,7 +45,7 @@ class _Block:
 
 
 def small_tables_lines(part: SmallTables, width: int) -> list[Text]:
-    """Returns the tables in lines no wider than this; names of rows stand once, at the left."""
+    """Returns the tables in lines no wider than this; names of rows are shown once, at the left."""
     names = max((cell_len(row.name) for table in part.tables for row in table.rows), default=0)
     names = max(names, max((cell_len(table.first) for table in part.tables), default=0))
     lines = [Text(line, style=_BOLD, no_wrap=True) for line in fold(part.title, width)]
@@ -109,7 +109,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def shade_style(share: float) -> Style:
-    """Returns a background, and writing that stands out from it.
+    """Returns a background, and a text colour that stands out from it.
 
     Args:
         share: Position on the scale, in [0, 1].

@@ -16,10 +16,10 @@ from ropectl.report.writers.small_tables import shade_style, small_tables_lines
 
 INDENT, GAP = 1, 2
 
-#: Behind the best number of a column, so that it is seen without colours and in a copied text.
+#: After the best number of a column, to be seen without colours and in a copied text.
 BEST_MARK = "<"
 
-#: The column of names keeps this much on the narrowest terminal, and takes no more than this share of one.
+#: The column of names has at least this width on the narrowest terminal, and at most this share of any.
 MIN_NAME_WIDTH, MAX_NAME_SHARE = 8, 0.4
 
 #: Columns of words are not made narrower than this.
@@ -33,7 +33,7 @@ _BOLD = Style(bold=True)
 
 @dataclass(frozen=True)
 class _Widths:
-    """Of a column's parts: text, marks and bar stand below each other."""
+    """Widths of the parts of a column, which are aligned: text, marks and bar."""
 
     text: int
     mark: int
@@ -45,11 +45,11 @@ class _Widths:
 
 
 def terminal_lines(parts: Sequence[Part], width: int) -> list[Text]:
-    """Returns a report in lines; empty ones set tables apart.
+    """Returns a report in lines; empty ones separate tables.
 
     Args:
         parts: The report.
-        width: What a line may take.
+        width: The longest a line may be [characters].
     """
     lines: list[Text] = []
     for number, part in enumerate(parts):
@@ -79,7 +79,7 @@ def _plain(text: str, width: int, style: Style = _NO_STYLE) -> list[Text]:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a table is laid out: its columns' parts, the widths of all columns with the names first, and which go together."""
+    """The layout of a table: the parts of its columns, the widths of all columns with the names first, and the groups."""
 
     measured: Sequence[_Widths]
     least: Sequence[int]
@@ -144,7 +144,7 @@ def _table_lines(table: Table, group: Sequence[int], given: Sequence[int], way: 
 
 
 def _head_lines(table: Table, group: Sequence[int], given: Sequence[int], way: _Layout) -> Iterator[Text]:
-    """Headings of numbers stand over their digits, and on the rule."""
+    """Yields the headings; those of numbers are above their digits."""
     blocks = [[_left(line, given[0]) for line in fold(table.first, given[0])]]
     for index, width in zip(group, given[1:], strict=True):
         column, widths = table.columns[index], way.measured[index]
@@ -185,7 +185,7 @@ def _row_lines(row: Row, table: Table, group: Sequence[int], given: Sequence[int
 
 
 def _number(cell: Cell, widths: _Widths) -> Text:
-    """Digits stand below each other, whatever marks follow them."""
+    """Returns a number whose digits are aligned with those of its column, whatever marks follow."""
     style = _BEST if cell.is_best else _STYLES[cell.tone]
     if cell.shade is not None:
         style = shade_style(cell.shade) + (_BOLD if cell.is_best else _NO_STYLE)

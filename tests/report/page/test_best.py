@@ -34,7 +34,7 @@ def test_rows_that_read_alike_are_all_best() -> None:
     perplexity, passkeys, _ = comparison_tables(near_ties())
     assert marked(perplexity)["256"] == {"none", "pi", "yarn:factor=4"}
     found = marked(passkeys)
-    assert not found["256"], "what most rows share tells nobody apart"
+    assert not found["256"], "what most rows share does not tell rows apart"
     assert len(found["512 (L)"]) == 2
 
 

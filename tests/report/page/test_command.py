@@ -59,7 +59,7 @@ def test_it_replaces_nothing_of_others(run_folder: Path, ropectl: Run) -> None:
     source = run_folder / "comparison.json"
     before = source.read_bytes()
     code, _, err = ropectl("report", str(run_folder), "-o", str(source), "--overwrite")
-    assert code == 2 and "made of" in err and source.read_bytes() == before
+    assert code == 2 and "made from" in err and source.read_bytes() == before
     code, _, err = ropectl("report", str(run_folder), "-o", str(run_folder))
     assert code == 2 and "is a folder" in err
 

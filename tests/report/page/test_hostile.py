@@ -229,11 +229,11 @@ def test_bad_places(tmp_path: Path, ropectl: Run) -> None:
     (tmp_path / "folder" / "comparison.json").mkdir(parents=True)
     os.mkfifo(tmp_path / "pipe")
     for name, words in (
-        ("empty", "no run folder: it is empty."),
+        ("empty", "not a run folder: it is empty."),
         ("loop", "loop"),
         ("inside", "comparison.json is a link that leads to no file"),
         ("folder", "comparison.json is a folder"),
-        ("none", "no "),
+        ("none", "none does not exist"),
         ("pipe", "file"),
     ):
         code, _, err = ropectl("report", str(tmp_path / name))

@@ -73,7 +73,7 @@ def test_tuned_rows(config: CompareConfig, tmp_path: Path, page_of: PageOf) -> N
     recipe.write_text(f"text: {text}\nsteps: 2\nbatch_size: 1\nseq_len: 160\nwarmup_steps: 0\n")
     record = compare_methods(config.model_copy(update={"finetune": recipe}), tmp_path / "run").record
     html = page_of(tmp_path / "run")
-    assert problems(html) == [] and "Measured after a training of its own" in read(html).body_text
+    assert problems(html) == [] and "Measured after its own training" in read(html).body_text
     plan = read_plan(tmp_path / "run")
     assert plan is not None
     unfinished = to_json(unfinished_comparison(tmp_path / "run", plan))
@@ -117,7 +117,7 @@ def test_another_request_in_the_same_folder(comparison: Path, tmp_path: Path, pa
     [
         ("{", "is not a whole JSON file"),
         ('{"a": 1' + "0" * 5000 + "}", "a number of thousands of digits"),
-        ("[]", "is no plan"),
+        ("[]", "is not a plan"),
         ("{}", "model is wrong: Field required"),
         ('{"schema_version": 9}', "schema_version"),
     ],
