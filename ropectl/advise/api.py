@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ropectl.advise.choosing import Chooser
 from ropectl.advise.inspected import Inspected
+from ropectl.advise.inspection import inspect_rope
 from ropectl.advise.requests import ChoiceSettings, InspectSettings
 from ropectl.errors import ConfigError
-from ropectl.rope.inspection import inspect_rope
+from ropectl.records import InspectionRecord, to_json
 from ropectl.runtimes.matrix import read_all
 
 
@@ -43,13 +45,13 @@ def inspect_model(settings: InspectSettings, every: bool = False) -> list[dict[s
     records = []
     for method in subject.methods(settings.methods, every):
         facts = subject.facts(method, length, is_asked)
-        runtimes = [reading.to_json() for reading in read_all(facts)] if facts else []
         shown = inspect_rope(subject.geometry, method, length, subject.notes(method))
-        records.append({**shown, **subject.model_facts(method, length), "runtimes": runtimes})
+        shown = subject.with_model(shown, method, length)
+        records.append(to_json(replace(shown, runtimes=read_all(facts) if facts else [])))
     return records
 
 
-def frozen_methods(settings: InspectSettings) -> tuple[str, list[dict[str, Any]], int]:
+def frozen_methods(settings: InspectSettings) -> tuple[str, list[InspectionRecord], int]:
     """Returns the model's name, what every method computes at the length that was asked for, and L' [tokens].
 
     Methods that follow the length are frozen at ``seq_len``, or at L'.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ropectl.advise.requests import InspectSettings
 from ropectl.errors import ConfigError, MethodError, UnsupportedModelError
@@ -14,6 +14,7 @@ from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.geometry import window_note
 from ropectl.hf.config.policy import resolve_factor
 from ropectl.hf.model_settings import ConfigSettings
+from ropectl.records import InspectionRecord
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import all_methods, parse_method
@@ -92,28 +93,29 @@ class Inspected:
         aims = [self.setup.target(method) if self.setup else method.target_length(self.geometry) for method in methods]
         return max(trained, *aims)
 
-    def model_facts(self, method: ScalingMethod, seq_len: int | None) -> dict[str, Any]:
-        """Returns what the config says beside geometry and method, and how it would say the method.
+    def with_model(self, shown: InspectionRecord, method: ScalingMethod, seq_len: int | None) -> InspectionRecord:
+        """Returns an inspection with what the model's config says beside geometry and method; plain numbers say no more.
 
-        Nothing for plain numbers. A method that no config of this model can say has an empty block.
+        A method that no config of this model can say has an empty block.
         """
         if self.setup is None:
-            return {}
+            return shown
         rope = self.setup.source.rope
         try:
             block = family_patch(method, self.geometry, self.setup.source.config, seq_len).rope_parameters
         except MethodError:
             block = {}
-        return {
-            "rope_parameters": block,
-            "model": self.name,
-            "existing": str(rope.method),
-            "max_position_embeddings": rope.max_position_embeddings,
-            "pairing": rope.pairing,
-            "layer_type": rope.layer_type,
-            "layer_types": list(rope.layer_types),
-            "window": rope.window,
-        }
+        return replace(
+            shown,
+            rope_parameters=block,
+            model=self.name,
+            existing=str(rope.method),
+            max_position_embeddings=rope.max_position_embeddings,
+            pairing=rope.pairing,
+            layer_type=rope.layer_type,
+            layer_types=list(rope.layer_types),
+            window=rope.window,
+        )
 
     def notes(self, method: ScalingMethod) -> list[str]:
         """Returns what to know of the config, and of a method's target on this model."""

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any
 
 from ropectl.errors import ConfigError, RopectlError
+from ropectl.records import WrittenFiles
 
 WEIGHT_SUFFIX = ".safetensors"
 INDEX = "model.safetensors.index.json"
@@ -54,14 +54,11 @@ class FileList:
         """The weight files among them."""
         return tuple(name for name in self.kept if name.endswith(WEIGHT_SUFFIX))
 
-    def describe(self, linked: bool) -> dict[str, Any]:
+    def describe(self, linked: bool) -> WrittenFiles:
         """Returns what a record says of the files."""
-        return {
-            "num_files": len(self.kept),
-            "num_bytes": self.num_bytes,
-            "linked": linked,
-            "left_out": list(self.left_out),
-        }
+        return WrittenFiles(
+            num_files=len(self.kept), num_bytes=self.num_bytes, linked=linked, left_out=list(self.left_out)
+        )
 
 
 def list_files(root: Path, allow_pickle: bool) -> FileList:

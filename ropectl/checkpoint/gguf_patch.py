@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ropectl.gguf.writer import write_gguf
 from ropectl.hf.config.geometry import describe_rope
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model_settings import FOLDER
-from ropectl.records import NextStep
+from ropectl.records import NextStep, PatchRecord
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.runs import check_writable
@@ -28,7 +29,7 @@ from ropectl.runs import check_writable
 _TOLERANCE = 1e-6
 
 
-def patch_gguf_file(settings: PatchSettings) -> dict[str, Any]:
+def patch_gguf_file(settings: PatchSettings) -> PatchRecord:
     """Writes the copy, or plans it with ``dry_run``; returns the record.
 
     The method is the one asked for, applied to the file itself. If a model is named as well, its scaling is used: a
@@ -62,17 +63,15 @@ def patch_gguf_file(settings: PatchSettings) -> dict[str, Any]:
         out = _checked_out(settings)
         keys = patch_gguf(path, out, plan.method, plan.geometry, **lengths, overwrite=settings.overwrite)
     command = f"llama-server -m {shlex.quote(str(settings.out or 'OUT.gguf'))} -c {plan.target_length}"
-    contents = {
-        "gguf_keys": dict(keys.keys),
-        "gguf_tensors": {name: list(values) for name, values in keys.tensors.items()},
-        "gguf_removed": list(keys.removed),
-        "verified": {} if settings.dry_run else {"gguf": "read back, equal to the method"},
-        "runtimes": [],
-        "next_steps": [NextStep("llama.cpp", command, None).to_json()],
-    }
-    record = describe_plan(settings, plan, file, contents)
-    record["max_position_embeddings"] = keys.context_length
-    return record
+    return replace(
+        describe_plan(settings, plan, file),
+        max_position_embeddings=keys.context_length,
+        gguf_keys=dict(keys.keys),
+        gguf_tensors={name: list(values) for name, values in keys.tensors.items()},
+        gguf_removed=list(keys.removed),
+        verified={} if settings.dry_run else {"gguf": "read back, equal to the method"},
+        next_steps=[NextStep("llama.cpp", command, None)],
+    )
 
 
 def _checked_out(settings: PatchSettings) -> Path:

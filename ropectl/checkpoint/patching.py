@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ropectl.checkpoint.writing import TOKENIZER_CONFIG, load_options, stage_ada
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.hf.config.source import read_config
+from ropectl.records import PatchRecord, WrittenFiles, to_json
 from ropectl.reporter import Reporter
 
 
@@ -36,9 +38,9 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
     reporter = reporter or Reporter()
     if settings.gguf_patch is not None:
         record = patch_gguf_file(settings)
-        for note in record["notes"]:
+        for note in record.notes:
             reporter.note(note)
-        return record
+        return to_json(record)
     source = read_config(
         settings.model, settings.revision, settings.original_length, settings.trust_remote_code, settings.layers
     )
@@ -52,27 +54,27 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
     for note in plan.notes:
         reporter.note(note)
     if settings.dry_run:
-        return _dry_run(settings, plan, reporter)
+        return to_json(_dry_run(settings, plan, reporter))
     if source.adapter is not None and not settings.merge:
-        return _write_adapter(settings, plan, reporter)
-    return _write_checkpoint(settings, plan, reporter)
+        return to_json(_write_adapter(settings, plan, reporter))
+    return to_json(_write_checkpoint(settings, plan, reporter))
 
 
-def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> dict[str, Any]:
+def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> PatchRecord:
     assert settings.out is not None
     if is_rewritten(plan.source, settings.merge):
 
-        def write(aside: Path) -> dict[str, Any]:
+        def write(aside: Path) -> WrittenFiles:
             reporter.start("loading and saving weights")
             write_weights(plan.source, aside, load_options(settings), reporter.note)
-            return {"rewritten": True}
+            return WrittenFiles(rewritten=True)
 
         return stage_checkpoint(settings, plan, write, reporter)
     files = source_files(plan.source, settings.allow_pickle)
     check_space(settings.out, 0 if settings.link else files.num_bytes)
     tokenizer_config(plan, files.root)  # damage shows here, before anything is copied
 
-    def copy(aside: Path) -> dict[str, Any]:
+    def copy(aside: Path) -> WrittenFiles:
         _copy(settings, files, aside, reporter)
         return files.describe(settings.link)
 
@@ -93,12 +95,12 @@ def _copy(settings: PatchSettings, files: FileList, aside: Path, reporter: Repor
     copy_files(copied, aside, settings.link, reporter.advance)
 
 
-def _write_adapter(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> dict[str, Any]:
+def _write_adapter(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> PatchRecord:
     """Writes a copy of an adapter with its scaling; the weights stay as they are."""
     assert plan.source.adapter is not None
     files = list_files(plan.source.adapter.path, settings.allow_pickle)
 
-    def copy(aside: Path) -> dict[str, Any]:
+    def copy(aside: Path) -> WrittenFiles:
         _copy(settings, files, aside, reporter)
         for name in (TOKENIZER_CONFIG, CARD):
             if (files.root / name).is_file():
@@ -108,20 +110,20 @@ def _write_adapter(settings: PatchSettings, plan: PatchPlan, reporter: Reporter)
     return stage_adapter(settings, plan, copy)
 
 
-def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> dict[str, Any]:
+def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> PatchRecord:
     folder = Path(plan.source.location)
     config = plan.config(plan.source.writable_config, settings.drop_code)
     record = patch_record(settings, plan, config, {}, tokenizer_config(plan, folder))
     if is_rewritten(plan.source, settings.merge):
-        record["files"] = {"rewritten": True}
+        described = WrittenFiles(rewritten=True)
     elif folder.is_dir():
         files = list_files(folder, settings.allow_pickle)
         try:
             check_weights(files)
         except ConfigError as error:
             reporter.note(f"{error} The plan is valid, but writing would stop here.")
-        record["files"] = files.describe(settings.link)
+        described = files.describe(settings.link)
     else:
         sizes = hub_sizes(plan.source.location, plan.source.commit)
-        record["files"] = {"num_files": len(sizes), "num_bytes": sum(sizes.values()), "linked": False, "left_out": []}
-    return record
+        described = WrittenFiles(num_files=len(sizes), num_bytes=sum(sizes.values()), linked=False, left_out=[])
+    return replace(record, files=described)

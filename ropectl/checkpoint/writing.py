@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ropectl.checkpoint.settings import PatchSettings
 from ropectl.checkpoint.staging import staged
 from ropectl.hf.config.places import read_object
 from ropectl.hf.model.loading import LoadOptions
+from ropectl.records import NextStep, PatchRecord, TrainingRecord, WrittenFiles
 from ropectl.reporter import Reporter
 from ropectl.runs import write_json
 
@@ -23,12 +25,12 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 def stage_checkpoint(
     settings: PatchSettings,
     plan: PatchPlan,
-    write: Callable[[Path], dict[str, Any]],
+    write: Callable[[Path], WrittenFiles],
     reporter: Reporter,
     *,
     origin: Path | None = None,
-    extra: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    training: TrainingRecord | None = None,
+) -> PatchRecord:
     """Writes a checkpoint to ``settings.out`` once it is proven; returns its record.
 
     Args:
@@ -37,7 +39,7 @@ def stage_checkpoint(
         write: Writes weights and all other files into a folder; returns what the record says of them.
         reporter: Shows progress.
         origin: Where config, tokenizer's config and model card are read; the new folder itself by default.
-        extra: Added to the record.
+        training: How it was trained; None if it was not.
 
     Raises:
         PatchError: If what was written does not compute what the method says; it is removed again.
@@ -55,9 +57,7 @@ def stage_checkpoint(
         if settings.verify_logits:
             reporter.start("comparing logits")
             verified["logits"] = compare_logits(aside, plan, load_options(settings))
-        record = patch_record(settings, plan, config, verified, tokenizer)
-        record["files"] = files
-        record |= extra or {}
+        record = replace(patch_record(settings, plan, config, verified, tokenizer), files=files, training=training)
         write_descriptions(aside, record)
     return record
 
@@ -65,16 +65,16 @@ def stage_checkpoint(
 def stage_adapter(
     settings: PatchSettings,
     plan: PatchPlan,
-    write: Callable[[Path], dict[str, Any]],
-    extra: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    write: Callable[[Path], WrittenFiles],
+    training: TrainingRecord | None = None,
+) -> PatchRecord:
     """Writes an adapter to ``settings.out``, with its scaling in ``ropectl.json``; returns its record.
 
     Args:
         settings: What was asked for.
         plan: The scaling.
         write: Writes the adapter into a folder; returns what the record says of its files.
-        extra: Added to the record.
+        training: How it was trained; None if it was not.
     """
     assert settings.out is not None
     base, place = shlex.quote(plan.source.location), f"ropectl itself loads {settings.out} as it is."
@@ -85,9 +85,8 @@ def stage_adapter(
         aside.mkdir()
         files = write(aside)
         record = patch_record(settings, plan, plan.config(plan.source.writable_config), {}, {})
-        record["files"] = files
-        record["next_steps"] = [{"runtime": "all", "command": command, "refusal": None, "notes": [place]}]
-        record |= extra or {}
+        step = NextStep("all", command, None, (place,))
+        record = replace(record, files=files, next_steps=[step], training=training)
         write_descriptions(aside, record)
     return record
 

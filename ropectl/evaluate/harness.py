@@ -19,7 +19,7 @@ from ropectl.evaluate.shared_config import ModelConfig
 from ropectl.hf.model_settings import CHECKPOINT, EXTENT, LOADING, PERMISSION, SCALING, MethodSpec
 from ropectl.hf.run_names import BosPolicy
 from ropectl.option import Option, Panel
-from ropectl.records import SCHEMA_VERSION
+from ropectl.records import HarnessManifest, HarnessRecord, to_json
 from ropectl.runs import command_line, package_versions
 from ropectl.setting_types import Texts, Tokens
 
@@ -133,15 +133,21 @@ def run_harness(config: HarnessConfig) -> dict[str, Any]:
     lm = HFLM(pretrained=model, tokenizer=tokenizer, **calls["HFLM"])
     results = lm_eval.simple_evaluate(model=lm, **evaluate)
     kept = ("results", "groups", "versions", "n-shot", "n-samples", "higher_is_better")
-    found = {name: results[name] for name in kept if name in (results or {})}
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "model": config.model,
-        "method": calls["load_patched"]["method"],
-        "calls": calls,
-        **json.loads(json.dumps(found, default=str)),  # the results hold numpy numbers and functions
-        "manifest": {"command": command_line(), "versions": package_versions(("lm_eval",))},
-    }
+    told = {name: results[name] for name in kept if name in (results or {})}
+    found = json.loads(json.dumps(told, default=str))  # the results hold numpy numbers and functions
+    record = HarnessRecord(
+        model=config.model,
+        method=calls["load_patched"]["method"],
+        calls=calls,
+        results=found.get("results", {}),
+        groups=found.get("groups"),
+        versions=found.get("versions"),
+        n_shot=found.get("n-shot"),
+        n_samples=found.get("n-samples"),
+        higher_is_better=found.get("higher_is_better"),
+        manifest=HarnessManifest(command_line(), package_versions(("lm_eval",))),
+    )
+    return to_json(record)
 
 
 def _arguments(values: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from ropectl.records.comparison_record import (
     TrainingSummary,
     Unfinished,
 )
-from ropectl.records.harness_record import HarnessRecord
+from ropectl.records.harness_record import HarnessManifest, HarnessRecord
 from ropectl.records.inspection_record import InspectionRecord
 from ropectl.records.json_form import to_json
 from ropectl.records.manifest import SCHEMA_VERSION, EvaluationRecord, Manifest
@@ -67,6 +67,7 @@ __all__ = [
     "FinetuneRecord",
     "FirstToken",
     "GivenAnswer",
+    "HarnessManifest",
     "HarnessRecord",
     "InspectionRecord",
     "Manifest",

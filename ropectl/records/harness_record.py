@@ -8,7 +8,20 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MinLen
 
 from ropectl.records.json_form import optional
-from ropectl.records.manifest import SCHEMA_VERSION, Manifest
+from ropectl.records.manifest import SCHEMA_VERSION
+
+
+@dataclass(frozen=True)
+class HarnessManifest:
+    """What is needed to measure it again.
+
+    Attributes:
+        command: The command as typed, a word an entry.
+        versions: Versions of Python and of the packages that decide numbers.
+    """
+
+    command: list[str] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,4 +56,4 @@ class HarnessRecord:
     n_shot: dict[str, Any] | None = optional(key="n-shot")
     n_samples: dict[str, dict[str, Any]] | None = optional(key="n-samples")
     higher_is_better: dict[str, Any] | None = optional()
-    manifest: Manifest = field(default_factory=Manifest)
+    manifest: HarnessManifest = field(default_factory=HarnessManifest)

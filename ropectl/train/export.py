@@ -18,6 +18,7 @@ from ropectl.checkpoint.writing import stage_adapter, stage_checkpoint
 from ropectl.errors import ConfigError, TrainingError
 from ropectl.hf.config.source import ModelSource
 from ropectl.hf.model.loading import LoadOptions, load_model
+from ropectl.records import PatchRecord, TrainingRecord, WrittenFiles
 from ropectl.reporter import Reporter
 from ropectl.train.engine.engine import load_weights
 from ropectl.train.strategies.strategy import Strategy
@@ -39,8 +40,8 @@ def check_base(source: ModelSource, strategy: Strategy) -> None:
 
 
 def export(
-    task: Task, weights: Mapping[str, Any], training: Mapping[str, Any], note: Callable[[str], None]
-) -> dict[str, Any]:
+    task: Task, weights: Mapping[str, Any], training: TrainingRecord, note: Callable[[str], None]
+) -> PatchRecord:
     """Writes the result and returns its record.
 
     Args:
@@ -56,7 +57,7 @@ def export(
     dtype = written_dtype(source, settings.save_dtype)
     options = LoadOptions("float32", "cpu", settings.trust_remote_code, settings.allow_pickle)
 
-    def write(aside: Path) -> dict[str, Any]:
+    def write(aside: Path) -> WrittenFiles:
         import torch
 
         model = load_model(source, options)
@@ -73,12 +74,11 @@ def export(
             expected = {"num_bytes": sum(p.numel() * p.element_size() for p in merged.parameters())}
         count, size = validate_files(aside, **expected)
         note(f"Validated {count} tensors, {size:,} bytes.")
-        return {"rewritten": True, "num_tensors": count, "num_bytes": size}
+        return WrittenFiles(rewritten=True, num_tensors=count, num_bytes=size)
 
-    extra = {"training": dict(training)}
     if strategy.keeps_adapter:
-        return stage_adapter(task.patch, task.plan, write, extra)
-    return stage_checkpoint(task.patch, task.plan, write, Reporter(), extra=extra)
+        return stage_adapter(task.patch, task.plan, write, training)
+    return stage_checkpoint(task.patch, task.plan, write, Reporter(), training=training)
 
 
 def _base_name(source: ModelSource) -> str:

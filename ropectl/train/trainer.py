@@ -13,6 +13,7 @@ from ropectl.errors import ConfigError
 from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.hf.model.patch import apply_rope
 from ropectl.hf.model.rotary import verify_rope
+from ropectl.records import TrainingRecord, to_json
 from ropectl.reporter import Reporter
 from ropectl.train.checks.attention_spans import check_positions
 from ropectl.train.checks.first_loss import FirstLoss
@@ -163,13 +164,13 @@ class Trainer:
         with StopSignal() as stop:
             return loop.run(stop)
 
-    def _write(self, progress: RunProgress, weights: Mapping[str, Any], training: Mapping[str, Any]) -> dict[str, Any]:
+    def _write(self, progress: RunProgress, weights: Mapping[str, Any], training: TrainingRecord) -> dict[str, Any]:
         """Writes the result; returns its record."""
         note = self.reporter.note
         if progress.start_score and progress.best_step is not None and progress.best_score <= progress.start_score:
             note("No validation was better than the one before the first step: this training did not help.")
         self.reporter.start("writing the checkpoint")
-        return export(self.task, weights, training, note)
+        return to_json(export(self.task, weights, training, note))
 
 
 def _model(task: Task, accelerator: Any) -> Any:

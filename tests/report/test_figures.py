@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
+from ropectl.advise.inspection import inspect_rope
 from ropectl.errors import ConfigError
+from ropectl.records import InspectionRecord
 from ropectl.report.figures.decay import plot_decay
 from ropectl.report.figures.frequencies import plot_frequencies
-from ropectl.report.figures.output import check_figure, house_style, save_figure
-from ropectl.report.figures.style import MAX_LABEL, curve_style, method_label, shorten
+from ropectl.report.figures.output import check_figure, save_figure
+from ropectl.report.figures.style import MAX_LABEL, curve_style, house_style, method_label, shorten
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.inspection import inspect_rope
 from ropectl.rope.registry import all_methods, parse_method
 
 pytestmark = pytest.mark.process
@@ -30,7 +31,7 @@ GEOMETRY = RopeGeometry(64, 10_000.0, 2048)
 NUMBERS = "rotary_dim=64,rope_theta=10000,original_max_position_embeddings=2048"
 
 
-def records(*specs: str, target: int = 8192) -> list[dict[str, Any]]:
+def records(*specs: str, target: int = 8192) -> list[InspectionRecord]:
     methods = [parse_method(spec) for spec in specs]
     return [inspect_rope(GEOMETRY, m, target if m.depends_on_seq_len else None) for m in methods]
 
@@ -82,14 +83,14 @@ def test_the_curves_are_the_records(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     for axes, key in ((upper, "divisors"), (lower, "wavelengths")):
         assert axes.get_yscale() == "log"
         curves = [list(line.get_ydata()) for line in axes.get_lines() if len(line.get_xdata()) == 32]
-        assert curves[-2:] == [record[key] for record in shown]
+        assert curves[-2:] == [getattr(record, key) for record in shown]
     trained = [2 * math.pi * 10_000 ** (2 * i / 64) for i in range(32)]
     assert list(lower.get_lines()[0].get_ydata()) == pytest.approx(trained)
     flat = {line.get_ydata()[0] for line in lower.get_lines() if len(line.get_xdata()) == 2}
     assert {2048, 8192} <= flat
     shaded = lower.patches[0].get_extents().transformed(lower.transData.inverted())
     assert shaded.y1 == pytest.approx(2048) and shaded.y0 <= min(trained)
-    critical = shown[0]["critical_dimension"] - 0.5
+    critical = shown[0].critical_dimension - 0.5
     for axes in (upper, lower):
         assert any(list(line.get_xdata()) == [critical, critical] for line in axes.get_lines())
 
@@ -216,7 +217,7 @@ def test_long_names_are_cut_in_the_middle() -> None:
 
 def test_pairs_that_stand_still_are_said(tmp_path: Path) -> None:
     record = records("pi:factor=4")[0]
-    record["divisors"][-2:] = record["wavelengths"][-2:] = [None, None]
+    record.divisors[-2:] = record.wavelengths[-2:] = [None, None]
     plot_frequencies(tmp_path / "f.svg", "m", [record], 8192)
     assert "(2 pairs stand still)" in texts(tmp_path / "f.svg")
 

@@ -11,10 +11,11 @@ import torch
 from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
+from ropectl.advise.inspection import inspect_rope
 from ropectl.errors import ConfigError, MethodError
+from ropectl.records import to_json
 from ropectl.rope.frequencies import critical_dimension, divisors, reach, trained_inv_freq, wavelengths
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.inspection import inspect_rope
 from ropectl.rope.proportional import SHARE, turning_pairs, turning_share
 from ropectl.rope.registry import method_from_native, parse_method
 from tests.rope.test_contract import NAMES, example
@@ -130,7 +131,7 @@ def test_a_geometry_says_how_many_pairs_turn_only_where_not_all_do() -> None:
     assert RopeGeometry.parse(three) == FULL and RopeGeometry.parse(f"{three},num_turning=56") == SLOW
     assert list(FULL.to_json()) == ["rotary_dim", "rope_theta", "original_max_position_embeddings"]
     assert RopeGeometry(**json.loads(json.dumps(SLOW.to_json()))) == SLOW and SLOW.to_json()["num_turning"] == 56
-    assert inspect_rope(SLOW, parse_method("none"))["geometry"] == SLOW.to_json()
+    assert to_json(inspect_rope(SLOW, parse_method("none")))["geometry"] == SLOW.to_json()
     for impossible in (0, 64, 65, -1):
         with pytest.raises(ConfigError, match=f"num_turning = {impossible} is not possible"):
             RopeGeometry(128, 1e4, 2048, impossible)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ropectl.records import InspectionRecord
 from ropectl.report.figures.output import save_figure
 from ropectl.report.figures.style import (
     REFERENCE_COLOUR,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_frequencies(path: Path, model: str, records: Sequence[Mapping[str, Any]], target: int) -> None:
+def plot_frequencies(path: Path, model: str, records: Sequence[InspectionRecord], target: int) -> None:
     """Writes a figure of two panels over the pair index: by how much pairs are slowed, and how long their turns are.
 
     Args:
@@ -39,21 +40,23 @@ def plot_frequencies(path: Path, model: str, records: Sequence[Mapping[str, Any]
     """
     from matplotlib.figure import Figure
 
-    geometry = records[0]["geometry"]
-    shown = [record for record in records if record["method"] != "none"]
+    geometry = records[0].geometry
+    shown = [record for record in records if record.method != "none"]
     with house_style():
         figure = Figure(figsize=(11.5, 8.0), layout="constrained")
-        figure.suptitle(geometry_title(model, geometry, target), x=0.01, ha="left", fontsize=12, parse_math=False)
+        figure.suptitle(
+            geometry_title(model, geometry.to_json(), target), x=0.01, ha="left", fontsize=12, parse_math=False
+        )
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 3))
-        styles = [curve_style(index, len(shown), len(records[0]["inv_freq"])) for index in range(len(shown))]
-        place_legend(figure, frequency_panels(upper, lower, shown, RopeGeometry(**geometry), target, styles), "method")
+        styles = [curve_style(index, len(shown), len(records[0].inv_freq)) for index in range(len(shown))]
+        place_legend(figure, frequency_panels(upper, lower, shown, geometry, target, styles), "method")
         save_figure(figure, path)
 
 
 def frequency_panels(
     upper: Axes,
     lower: Axes,
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[InspectionRecord],
     geometry: RopeGeometry,
     target: int,
     styles: Sequence[Mapping[str, Any]],
@@ -88,20 +91,20 @@ def _values(numbers: Sequence[float | None]) -> list[float]:
     return [math.nan if number is None else number for number in numbers]
 
 
-def _label(record: Mapping[str, Any]) -> str:
-    still = sum(value is None for value in record["wavelengths"])
-    return method_label(record["method"], record["seq_len"]) + (f"\n({still} pairs stand still)" if still else "")
+def _label(record: InspectionRecord) -> str:
+    still = sum(value is None for value in record.wavelengths)
+    return method_label(record.method, record.seq_len) + (f"\n({still} pairs stand still)" if still else "")
 
 
 def _divisor_panel(
-    axes: Axes, records: Sequence[Mapping[str, Any]], num_pairs: int, styles: Sequence[Mapping[str, Any]]
+    axes: Axes, records: Sequence[InspectionRecord], num_pairs: int, styles: Sequence[Mapping[str, Any]]
 ) -> list[Any]:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     handles = [axes.axhline(1.0, color=REFERENCE_COLOUR, linewidth=1.2, label="as trained")]
     known = [1.0]
     for record, style in zip(records, styles, strict=True):
-        values = _values(record["divisors"])
+        values = _values(record.divisors)
         handles += axes.plot(range(num_pairs), values, label=_label(record), **style)
         known += [value for value in values if math.isfinite(value)]
     axes.set_yscale("log")
@@ -116,7 +119,7 @@ def _divisor_panel(
 
 def _wavelength_panel(
     axes: Axes,
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[InspectionRecord],
     geometry: RopeGeometry,
     target: int,
     styles: Sequence[Mapping[str, Any]],
@@ -128,7 +131,7 @@ def _wavelength_panel(
     axes.plot(range(num_pairs), reference, color=REFERENCE_COLOUR, linewidth=1.2)
     known = [*reference, trained, target]
     for record, style in zip(records, styles, strict=True):
-        values = _values(record["wavelengths"])
+        values = _values(record.wavelengths)
         axes.plot(range(num_pairs), values, **style)
         known += [value for value in values if math.isfinite(value)]
     low, high = min(known) / 1.6, max(known) * 1.6

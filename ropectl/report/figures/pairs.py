@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from ropectl.advise.inspection import inspect_rope
 from ropectl.errors import ConfigError
+from ropectl.records import InspectionRecord
 from ropectl.report.figures.curves import subject_looks
 from ropectl.report.figures.drawing import Canvas, Drawing, drawing
 from ropectl.report.figures.frequencies import frequency_panels
 from ropectl.report.figures.subjects import Evidence, Subject
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.inspection import inspect_rope
 from ropectl.rope.method import short_spec
 from ropectl.rope.registry import parse_method
 
@@ -48,12 +46,12 @@ def pair_drawings(evidence: Evidence) -> list[Drawing]:
     return [drawing("pairs", "Divisor and wavelength per pair", caption, paint)]
 
 
-def _label(record: Mapping[str, Any]) -> str:
-    still = sum(value is None for value in record["wavelengths"])
-    return short_spec(record["method"]) + (f", {still} pairs stand still" if still else "")
+def _label(record: InspectionRecord) -> str:
+    still = sum(value is None for value in record.wavelengths)
+    return short_spec(record.method) + (f", {still} pairs stand still" if still else "")
 
 
-def _inspected(spec: str, geometry: RopeGeometry, target: int) -> Mapping[str, Any] | None:
+def _inspected(spec: str, geometry: RopeGeometry, target: int) -> InspectionRecord | None:
     """What the formulas say about a method; None for the unscaled model and for a spec that means nothing here.
 
     A record never makes a file be read: specs in records have their lists written out.

@@ -12,6 +12,7 @@ import torch
 
 from ropectl.errors import ConfigError
 from ropectl.names import unknown_choice
+from ropectl.records import TrainingEngine
 from ropectl.train.settings import FinetuneSettings
 
 _PRECISIONS = {"fp32": "no", "bf16": "bf16", "fp16": "fp16"}
@@ -73,14 +74,12 @@ def is_sharded(accelerator: Any) -> bool:
     return bool(accelerator.distributed_type.value == "FSDP")
 
 
-def describe_engine(accelerator: Any) -> dict[str, Any]:
+def describe_engine(accelerator: Any) -> TrainingEngine:
     """Returns what a record says of an Accelerator."""
-    return {
-        "kind": accelerator.distributed_type.value,
-        "processes": accelerator.num_processes,
-        "device": accelerator.device.type,
-        "precision": accelerator.mixed_precision if accelerator.mixed_precision != "no" else "fp32",
-    }
+    precision = accelerator.mixed_precision if accelerator.mixed_precision != "no" else "fp32"
+    return TrainingEngine(
+        accelerator.distributed_type.value, accelerator.num_processes, accelerator.device.type, precision
+    )
 
 
 def _fresh(kind: Any, options: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from ropectl.hf.config.shape import ModelShape
 from ropectl.hf.config.source import source_config
 from ropectl.hf.model.model_class import cut
 from ropectl.memory import free_memory, is_out_of_memory
-from ropectl.records import SCHEMA_VERSION
+from ropectl.records import SCHEMA_VERSION, to_json
 from ropectl.reporter import Reporter
 from ropectl.runs import command_line, package_versions
 from ropectl.train.data.sample_kinds import CYCLE
@@ -71,7 +71,7 @@ def dry_run(task: Task, data: TrainingData, accelerator: Any, reporter: Reporter
         "memory": _memory(sketch, weights, setup, chunk, free),
         "time": _time(task, weights, setup, arithmetic, timing, lengths, problem),
         "rough": rough_reasons(sketch.shape, weights, settings),
-        "engine": describe_engine(accelerator),
+        "engine": to_json(describe_engine(accelerator)),
         "settings": settings.model_dump(mode="json"),
         "versions": package_versions(),
         "command": command_line(),

@@ -8,6 +8,8 @@ from typing import Any
 
 from ropectl.hf.config.places import read_object
 from ropectl.hf.config.sidecar import SIDECAR
+from ropectl.records import TrainingEngine, TrainingRecord, ValidationRecord
+from ropectl.records.reading import read_as
 from ropectl.runs import content_id
 from ropectl.train.data.samples import TrainingData
 from ropectl.train.run_state.progress import RunProgress, read_metrics
@@ -57,8 +59,8 @@ def training_record(
     progress: RunProgress,
     identity: Mapping[str, Any],
     folder: TrainingFolder,
-    engine: Mapping[str, Any],
-) -> dict[str, Any]:
+    engine: TrainingEngine,
+) -> TrainingRecord:
     """Returns the part of the result's record that describes the training.
 
     Args:
@@ -73,20 +75,24 @@ def training_record(
     validations = {line["step"]: line["validation"] for line in lines if "validation" in line}
     losses = [line["loss"] for line in lines if "loss" in line]
     chosen = progress.best_step if progress.best_step is not None else progress.step
-    return {
-        "id": result_id(task.settings, identity),
-        "settings": dict(identity),
-        "seq_len": task.seq_len,
-        "learning_rate": task.settings.peak_learning_rate,
-        "steps": progress.step,
-        "step": chosen,
-        "tokens": progress.tokens,
-        "seconds": round(progress.seconds, 3),
-        "epochs": round(progress.step * task.settings.batch_size / data.num_blocks, 3),
-        "first_loss": losses[0] if losses else None,
-        "last_loss": sum(losses[-10:]) / len(losses[-10:]) if losses else None,
-        "validation_before": validations.get(0),
-        "validation": validations.get(chosen),
-        "engine": dict(engine),
-        "metrics": str(folder.metrics),
-    }
+    return TrainingRecord(
+        id=result_id(task.settings, identity),
+        settings=dict(identity),
+        seq_len=task.seq_len,
+        learning_rate=task.settings.peak_learning_rate,
+        steps=progress.step,
+        step=chosen,
+        tokens=progress.tokens,
+        seconds=round(progress.seconds, 3),
+        epochs=round(progress.step * task.settings.batch_size / data.num_blocks, 3),
+        first_loss=losses[0] if losses else None,
+        last_loss=sum(losses[-10:]) / len(losses[-10:]) if losses else None,
+        validation_before=_validation(validations.get(0)),
+        validation=_validation(validations.get(chosen)),
+        engine=engine,
+        metrics=str(folder.metrics),
+    )
+
+
+def _validation(measured: Any) -> ValidationRecord | None:
+    return None if measured is None else read_as(ValidationRecord, measured, "A validation", "finetune")

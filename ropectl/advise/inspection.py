@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
+from ropectl.records import InspectionRecord
 from ropectl.rope.frequencies import critical_dimension, divisors, reach_tokens, rotations, wavelengths
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
@@ -14,8 +14,8 @@ from ropectl.rope.notes import method_notes
 
 def inspect_rope(
     geometry: RopeGeometry, method: ScalingMethod, seq_len: int | None = None, warnings: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Returns frequencies, wavelengths, rotations, divisors and reach, as JSON values.
+) -> InspectionRecord:
+    """Returns frequencies, wavelengths, rotations, divisors and reach.
 
     Args:
         geometry: What the model was trained with.
@@ -29,18 +29,18 @@ def inspect_rope(
     frequencies = method.frequencies(geometry, seq_len)
     length = geometry.original_max_position_embeddings
     patch = method.config_patch(geometry, seq_len)
-    return {
-        "geometry": geometry.to_json(),
-        "method": str(method),
-        "seq_len": seq_len,
-        "inv_freq": list(frequencies.inv_freq),
-        "attention_factor": frequencies.attention_factor,
-        "wavelengths": [None if math.isinf(value) else value for value in wavelengths(frequencies.inv_freq)],
-        "rotations": list(rotations(frequencies.inv_freq, length)),
-        "divisors": [None if math.isinf(value) else value for value in divisors(geometry, frequencies)],
-        "critical_dimension": critical_dimension(geometry),
-        "rope_parameters": patch.rope_parameters,
-        "target_length": method.target_length(geometry),
-        "reach": reach_tokens(geometry, frequencies),
-        "warnings": [*warnings, *method_notes(method, geometry, seq_len)],
-    }
+    return InspectionRecord(
+        geometry=geometry,
+        method=str(method),
+        seq_len=seq_len,
+        inv_freq=list(frequencies.inv_freq),
+        attention_factor=frequencies.attention_factor,
+        wavelengths=[None if math.isinf(value) else value for value in wavelengths(frequencies.inv_freq)],
+        rotations=list(rotations(frequencies.inv_freq, length)),
+        divisors=[None if math.isinf(value) else value for value in divisors(geometry, frequencies)],
+        critical_dimension=critical_dimension(geometry),
+        rope_parameters=patch.rope_parameters,
+        target_length=method.target_length(geometry),
+        reach=reach_tokens(geometry, frequencies),
+        warnings=[*warnings, *method_notes(method, geometry, seq_len)],
+    )
