@@ -21,7 +21,8 @@ MAX_DEPTH = 40
 #: No count of tokens, bytes or operations is larger, and smaller numbers can be drawn.
 MAX_NUMBER = 2**63
 
-_WANTED = "Wanted: a run folder, or a JSON file that a ropectl command wrote (-o FILE, or --format json > FILE)."
+#: The hint where something else is named.
+WANTED = "Wanted: a run folder, or a JSON file that a ropectl command wrote (-o FILE, or --format json > FILE)."
 
 
 def read_bytes(path: Path) -> bytes:
@@ -32,18 +33,18 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         if not path.is_file():  # reading a pipe would never end
-            raise ConfigError(f"{path} is not a file that can be read.", _WANTED)
+            raise ConfigError(f"{path} is not a file that can be read.", WANTED)
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise ConfigError(
-                f"{path} has {size / 2**20:.0f} MiB; no record is larger than {MAX_BYTES / 2**20:.0f} MiB.", _WANTED
+                f"{path} has {size / 2**20:.0f} MiB; no record is larger than {MAX_BYTES / 2**20:.0f} MiB.", WANTED
             )
         return path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror or error}.", _WANTED) from None
+        raise ConfigError(f"Cannot read {path}: {error.strerror or error}.", WANTED) from None
 
 
-def read_json(path: Path, hint: str = _WANTED) -> Any:
+def read_json(path: Path, hint: str = WANTED) -> Any:
     """Returns the JSON value in a file, with None for NaN and Infinity.
 
     Args:
@@ -72,7 +73,7 @@ def read_objects(path: Path) -> list[dict[str, Any]]:
     content = read_json(path)
     records = content if isinstance(content, list) and content else [content]
     if not all(isinstance(record, dict) for record in records):
-        raise ConfigError(f"{path} holds no record of ropectl.", _WANTED)
+        raise ConfigError(f"{path} holds no record of ropectl.", WANTED)
     for record in records:
         check_version(record, path)
     return records
@@ -89,7 +90,7 @@ def check_version(record: Mapping[str, Any], path: Path) -> None:
         newer = isinstance(version, int) and version > SCHEMA_VERSION
         raise ConfigError(
             f"{path} has schema_version {str(version)[:20]!r}; this ropectl reads {SCHEMA_VERSION}.",
-            "It was written by a newer ropectl: update this one." if newer else _WANTED,
+            "It was written by a newer ropectl: update this one." if newer else WANTED,
         )
 
 
@@ -113,7 +114,7 @@ def _lines(path: Path) -> Iterator[MetricsLine]:
 def _checked(value: Any, place: str, depth: int = 0) -> Any:
     """Returns the value with None for numbers that are not finite."""
     if depth > MAX_DEPTH:
-        raise ConfigError(f"{place} is nested too deeply for a record.", _WANTED)
+        raise ConfigError(f"{place} is nested too deeply for a record.", WANTED)
     if isinstance(value, dict):
         return {key: _checked(item, place, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
@@ -121,5 +122,5 @@ def _checked(value: Any, place: str, depth: int = 0) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, int) and abs(value) > MAX_NUMBER:
-        raise ConfigError(f"{place} holds a number of {len(str(value))} digits, which is not a result.", _WANTED)
+        raise ConfigError(f"{place} holds a number of {len(str(value))} digits, which is not a result.", WANTED)
     return value

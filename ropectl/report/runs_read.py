@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.records import ComparisonRecord, FinetuneRecord, MetricsLine, PlanRecord, UnfinishedTraining, to_json
 from ropectl.records.reading import AnyRecord, read_as, read_record
-from ropectl.report.run_files import check_version, read_bytes, read_json, read_metrics, read_objects
+from ropectl.report.run_files import WANTED, check_version, read_bytes, read_json, read_metrics, read_objects
 
 TUNED_FOLDER, METRICS, RUN, RUN_SUFFIX = "tuned", "metrics.jsonl", "run.json", ".run"
 
@@ -53,6 +53,11 @@ class Run:
     files: Sequence[tuple[str, bytes]]
     name: str = ""
     curves: Mapping[str, Curves] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the files are in."""
+        return self.place if self.place.is_dir() else self.place.parent
 
     @property
     def metrics(self) -> Sequence[MetricsLine]:
@@ -100,10 +105,7 @@ def _read(place: Path) -> list[Run]:
         return [_folder(place)]
     if not place.exists():
         loops = place.is_symlink()
-        raise ConfigError(
-            f"{place} is a link to nothing." if loops else f"{place} does not exist.",
-            "Name a run folder, or a JSON file that a ropectl command wrote.",
-        )
+        raise ConfigError(f"{place} is a link to nothing." if loops else f"{place} does not exist.", WANTED)
     runs = []
     content = read_bytes(place)
     for each in read_objects(place):
@@ -134,10 +136,7 @@ def _folder(place: Path) -> Run:
         return _training(place)
     found = ", ".join(sorted(path.name for path in place.iterdir())[:5])
     lacks = f"it has neither {COMPARISON_FILE} nor {PLAN_FILE} nor {RUN}, but {found}" if found else "it is empty"
-    raise ConfigError(
-        f"{place} is not a run folder: {lacks}.",
-        "Name the folder that compare-methods or finetune wrote to, or a JSON file that a command wrote.",
-    )
+    raise ConfigError(f"{place} is not a run folder: {lacks}.", WANTED)
 
 
 def _check_file(path: Path) -> None:
@@ -145,10 +144,7 @@ def _check_file(path: Path) -> None:
     if path.is_file() or not (path.exists() or path.is_symlink()):
         return
     kind = "a folder" if path.is_dir() else "not an ordinary file" if path.exists() else "a link that leads to no file"
-    raise ConfigError(
-        f"{path} is {kind}; a record of that name is a file.",
-        "Name the folder that compare-methods or finetune wrote to, or a JSON file that a command wrote.",
-    )
+    raise ConfigError(f"{path} is {kind}; a record of that name is a file.", WANTED)
 
 
 def read_plan(place: Path) -> PlanRecord | None:
@@ -180,13 +176,12 @@ def _comparison(place: Path, plan: PlanRecord | None) -> Run:
 
 
 def _training(place: Path) -> Run:
-    path = place / RUN
-    record = read_as(UnfinishedTraining, read_json(path), str(path), UnfinishedTraining.written_by)
-    return Run(place, record, _files(place, RUN, METRICS), curves=_own_curves(place))
+    files = [(name, read_bytes(place / name)) for name in (RUN, METRICS) if (place / name).is_file()]
+    return Run(place, _unfinished_training(place / RUN), files, curves=_own_curves(place))
 
 
-def _files(place: Path, *names: str) -> list[tuple[str, bytes]]:
-    return [(name, read_bytes(place / name)) for name in names if (place / name).is_file()]
+def _unfinished_training(path: Path) -> UnfinishedTraining:
+    return read_as(UnfinishedTraining, read_json(path), str(path), UnfinishedTraining.written_by)
 
 
 def _own_curves(place: Path) -> dict[str, Curves]:
@@ -196,23 +191,13 @@ def _own_curves(place: Path) -> dict[str, Curves]:
 
 def _tuned_curves(folder: Path) -> dict[str, Curves]:
     """Returns the trainings of a comparison by the first digits of their ids, which are part of their folders' names."""
-    return dict(_tuned(folder / TUNED_FOLDER))
-
-
-def _tuned(folder: Path) -> Iterator[tuple[str, Curves]]:
-    for place in sorted(folder.glob("*"))[:_MOST_TRAININGS]:
-        curves = _curves(place / f"model{RUN_SUFFIX}")
-        if curves is not None:
-            yield place.name.rpartition("-")[2], curves
+    places = sorted((folder / TUNED_FOLDER).glob("*"))[:_MOST_TRAININGS]
+    found = {place.name.rpartition("-")[2]: _curves(place / f"model{RUN_SUFFIX}") for place in places}
+    return {name: curves for name, curves in found.items() if curves}
 
 
 def _curves(place: Path) -> Curves | None:
     metrics = read_metrics(place / METRICS)
     if not metrics:
         return None
-    path = place / RUN
-    if not path.is_file():
-        return Curves(metrics, {})
-    return Curves(
-        metrics, read_as(UnfinishedTraining, read_json(path), str(path), UnfinishedTraining.written_by).settings
-    )
+    return Curves(metrics, _unfinished_training(place / RUN).settings if (place / RUN).is_file() else {})

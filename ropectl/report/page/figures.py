@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
+from ropectl.records import UnfinishedTraining
 from ropectl.report.blocks import Figure, Figures
 from ropectl.report.document import NOTE, Sentence
+from ropectl.report.figures.catalog import drawings_of, drawings_of_runs
 from ropectl.report.figures.drawing import Drawing
 from ropectl.report.figures.output import svg_text
 from ropectl.report.figures.training import training_drawings
 from ropectl.report.runs_read import Run
+
+
+def record_drawings(run: Run) -> list[Drawing]:
+    """Returns the figures of a run's record; an unfinished training has none."""
+    return [] if isinstance(run.record, UnfinishedTraining) else drawings_of(run.record)
+
+
+def joint_drawings(runs: Sequence[Run]) -> list[Drawing]:
+    """Returns the figures that show several runs together."""
+    return drawings_of_runs({run.name: run.record for run in runs if not isinstance(run.record, UnfinishedTraining)})
 
 
 def curve_drawings(run: Run) -> dict[str, list[Drawing]]:

@@ -16,6 +16,7 @@ from ropectl.report.views.eval_perplexity import perplexity_tables, points_table
 from ropectl.report.views.eval_tasks import tasks_parts
 from ropectl.report.views.harness_results import harness_parts
 from ropectl.report.views.inspect import MAX_ROWS, inspection_facts, pairs_table
+from ropectl.report.views.task_previews import METRIC_NOTES
 from ropectl.rope.method import short_spec
 
 
@@ -110,12 +111,9 @@ def tasks_sections(record: TasksRecord) -> list[Section]:
     wanted = NOT_AVAILABLE if reach.used_score is None else f"{reach.used_score:.0%}"
     text = f"Uses {uses}: at least {wanted} on average at every length from the trained one up to it."
     verdict: list[Block] = [Sentence(text, LEAD), reach_bars({"uses": reach.uses}, longest, trained, aim=LONGEST)]
-    notes = (
-        "exact: every answer token is the most likely one. contained: share of the references in the generated text."
-    )
     return [
         Section("Verdict", "verdict", verdict),
-        Section("Numbers", "numbers", [*tasks_parts(record), Sentence(notes, NOTE)]),
+        Section("Numbers", "numbers", [*tasks_parts(record), Sentence(" ".join(METRIC_NOTES), NOTE)]),
     ]
 
 

@@ -12,7 +12,8 @@ from ropectl.report.blocks import Block, Commands, Figures, Hidden, Section
 from ropectl.report.document import GOOD, NOTE, Cell, Column, Row, Sentence, Table, facts
 from ropectl.report.page.commands import row_commands
 from ropectl.report.page.reach_bars import reach_bars
-from ropectl.report.tables.words import NONE_MARK, NOT_AVAILABLE, count_text, row_names
+from ropectl.report.page.trainings import training_rows
+from ropectl.report.tables.words import NONE_MARK, NOT_AVAILABLE, row_names
 from ropectl.report.views.compare_methods import picked_row
 from ropectl.report.views.eval_passkey import passkey_tables
 from ropectl.report.views.eval_perplexity import gain_tables, points_table
@@ -111,15 +112,8 @@ def _training(row: MethodRow, curves: Mapping[str, Figures]) -> list[Block]:
     training = row.training
     if training is None:
         return []
-    seconds, loss = training.seconds, training.last_loss
-    rows = (
-        ("Training", training.id),
-        ("Optimizer steps", count_text(training.steps)),
-        ("Tokens predicted", count_text(training.tokens)),
-        ("Time in steps", NOT_AVAILABLE if seconds is None else f"{seconds:,.0f} s"),
-        ("Loss of the last ten steps", NOT_AVAILABLE if loss is None else f"{loss:.4f} nats"),
-        ("Checkpoint", training.checkpoint or NOT_AVAILABLE),
-    )
+    checkpoint = ("Checkpoint", training.checkpoint or NOT_AVAILABLE)
+    rows = [("Training", training.id), *training_rows(training), checkpoint]
     found = curves.get(training.id)
     return [Sentence("Measured after its own training:"), facts("", rows), *([found] if found else [])]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup
 
 from ropectl.records import (
     ComparisonRecord,
@@ -16,11 +18,10 @@ from ropectl.records import (
     TasksRecord,
     UnfinishedTraining,
 )
-from ropectl.report.blocks import Block, Figures, Page, Section
-from ropectl.report.figures.catalog import drawings_of, drawings_of_runs
+from ropectl.report.blocks import Block, Download, Downloads, Figures, Page, Section
+from ropectl.report.document import Sentence
 from ropectl.report.page.compared import table_section, verdict_section
-from ropectl.report.page.downloads import downloads_section
-from ropectl.report.page.figures import curve_drawings, figures
+from ropectl.report.page.figures import curve_drawings, figures, joint_drawings, record_drawings
 from ropectl.report.page.measurements import (
     harness_sections,
     inspection_sections,
@@ -40,6 +41,7 @@ from ropectl.report.page.protocol import (
 from ropectl.report.page.side_by_side import joint_tables
 from ropectl.report.page.trainings import finetune_command, finetune_sections, run_sections
 from ropectl.report.runs_read import Run
+from ropectl.report.writers.csv import values_csv, values_of
 from ropectl.rope.method import short_spec
 
 _TITLES = {
@@ -68,8 +70,7 @@ def make_page(runs: Sequence[Run]) -> Page:
     if len(runs) == 1:
         run = runs[0]
         return Page(_title(run), _subtitle(run), [("", section) for section in _sections(run, "")])
-    records = {run.name: run.record for run in runs if not isinstance(run.record, UnfinishedTraining)}
-    drawn = figures(drawings_of_runs(records), "joint-")
+    drawn = figures(joint_drawings(runs), "joint-")
     contents = [("", Section("Side by side", "joint", [*joint_tables(runs), *([drawn] if drawn else [])]))]
     for number, run in enumerate(runs, 1):
         prefix = f"run-{number}-"
@@ -105,8 +106,7 @@ def _sections(run: Run, prefix: str) -> list[Section]:
     record = run.record
     if isinstance(record, ComparisonRecord):
         return _comparison(run, record, prefix)
-    drawings = [] if isinstance(record, UnfinishedTraining) else drawings_of(record)
-    drawings += [drawing for found in curve_drawings(run).values() for drawing in found]
+    drawings = [*record_drawings(run), *(each for found in curve_drawings(run).values() for each in found)]
     drawn = figures(drawings, f"{prefix}fig-")
     middle = [Section("Figures", "figures", [drawn])] if drawn else []
     if isinstance(record, UnfinishedTraining):
@@ -122,12 +122,13 @@ def _sections(run: Run, prefix: str) -> list[Section]:
     method = None if isinstance(record, UnfinishedTraining | HarnessRecord) else record.method
     about = [method_section(method)] if method else []
     environment = [] if isinstance(record, InspectionRecord) else [environment_section(record)]
-    return [first, *middle, *rest[:1], *about, *rest[1:], *environment, downloads_section(run)]
+    return [first, *middle, *rest[:1], *about, *rest[1:], *environment, _downloads(run)]
 
 
 def _comparison(run: Run, record: ComparisonRecord, prefix: str) -> list[Section]:
-    folder = run.place if run.place.is_dir() else _folder_of(run)
-    drawn: list[Block] = [found] if (found := figures(drawings_of(record), f"{prefix}fig-")) else []
+    # A copy of a comparison's file elsewhere has no run folder.
+    folder = run.folder if run.place.is_dir() or (run.folder / "cells").is_dir() else None
+    drawn: list[Block] = [found] if (found := figures(record_drawings(run), f"{prefix}fig-")) else []
     sections = [verdict_section(record, folder), table_section(record)]
     if drawn:
         sections.append(Section("Figures", "figures", drawn))
@@ -135,7 +136,7 @@ def _comparison(run: Run, record: ComparisonRecord, prefix: str) -> list[Section
     sections += [methods_section(record, curves), comparison_protocol(record), environment_section(record)]
     sections.append(commands_section(record, folder))
     errors = errors_section(record, folder)
-    return [*sections, *([errors] if errors else []), downloads_section(run)]
+    return [*sections, *([errors] if errors else []), _downloads(run)]
 
 
 def _training_curves(run: Run, record: ComparisonRecord, prefix: str) -> dict[str, Figures]:
@@ -149,6 +150,17 @@ def _training_curves(run: Run, record: ComparisonRecord, prefix: str) -> dict[st
     return curves
 
 
-def _folder_of(run: Run) -> Path | None:
-    """Returns the run folder that a comparison's file is in; None for a copy elsewhere."""
-    return run.place.parent if (run.place.parent / "cells").is_dir() else None
+def _downloads(run: Run) -> Section:
+    """Returns the files of a run as links that hold them."""
+    contents = list(run.files)
+    if any(values_of(run.record)):
+        contents.append(("numbers.csv", values_csv(run.record).encode("utf-8", "backslashreplace")))
+    files = [_download(name, content) for name, content in contents]
+    text = "Everything on this page is made from these files, which it holds."
+    return Section("Records", "records", [Sentence(text), Downloads(files)])
+
+
+def _download(name: str, content: bytes) -> Download:
+    media = {"json": "application/json", "csv": "text/csv"}.get(name.rpartition(".")[2], "text/plain")
+    size = f"{len(content) / 1024:,.0f} KiB" if len(content) >= 1024 else f"{len(content)} bytes"
+    return Download(name, media, Markup(base64.b64encode(content).decode()), size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ropectl.records import FinetuneRecord, MetricsLine, UnfinishedTraining, to_json
+from ropectl.records import FinetuneRecord, MetricsLine, TrainingRecord, TrainingSummary, UnfinishedTraining, to_json
 from ropectl.report.blocks import Block, Command, Commands, Hidden, Section
 from ropectl.report.document import LEAD, WARNING, Sentence, Table, facts
 from ropectl.report.page.commands import typed_command
@@ -32,17 +32,24 @@ def finetune_sections(record: FinetuneRecord, metrics: Sequence[MetricsLine]) ->
     else:
         blocks.append(Sentence("No text was held out, so it is not known what the training changed.", LEAD))
     rows = (
-        ("Steps", count_text(training.steps)),
-        ("Tokens predicted", count_text(training.tokens)),
+        *training_rows(training),
         ("Tokens a sequence", count_text(training.seq_len)),
         ("Epochs", NOT_AVAILABLE if training.epochs is None else f"{training.epochs:.2g}"),
-        ("Time in steps", NOT_AVAILABLE if training.seconds is None else f"{training.seconds:,.0f} s"),
         ("Loss of the first step", _loss(training.first_loss)),
-        ("Loss of the last ten", _loss(training.last_loss)),
         *((name, setting_text(value)) for name, value in to_json(training.engine).items()),
     )
     summary: list[Block] = [facts("", rows), *_history(metrics), settings_list("Settings", training.settings)]
     return [Section("What it changed", "verdict", blocks), Section("Training", "training", summary)]
+
+
+def training_rows(training: TrainingRecord | TrainingSummary) -> list[tuple[str, str]]:
+    """Returns what a training took, and the loss that it reached."""
+    return [
+        ("Steps", count_text(training.steps)),
+        ("Tokens predicted", count_text(training.tokens)),
+        ("Time in steps", NOT_AVAILABLE if training.seconds is None else f"{training.seconds:,.0f} s"),
+        ("Loss of the last ten steps", _loss(training.last_loss)),
+    ]
 
 
 def run_sections(record: UnfinishedTraining, metrics: Sequence[MetricsLine]) -> list[Section]:

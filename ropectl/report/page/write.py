@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ropectl.errors import ConfigError
-from ropectl.records import FinetuneRecord, UnfinishedTraining
-from ropectl.report.figures.catalog import drawings_of, drawings_of_runs
+from ropectl.records import FinetuneRecord
 from ropectl.report.figures.output import write_figures
-from ropectl.report.page.figures import curve_drawings
+from ropectl.report.page.figures import curve_drawings, joint_drawings, record_drawings
 from ropectl.report.page.sections import make_page
 from ropectl.report.runs_read import RUN_SUFFIX, Run, read_runs
 from ropectl.report.writers.html import html_text, is_page
@@ -81,7 +80,7 @@ def _check(path: Path, runs: Sequence[Run], overwrite: bool) -> None:
     if path.is_dir():
         raise ConfigError(f"{path} is a folder; the page is one file.", f"Type for example: -o {path / PAGE}")
     if path.exists():
-        sources = [place for run in runs for place in (run.place, *(_folder(run) / name for name, _ in run.files))]
+        sources = [place for run in runs for place in (run.place, *(run.folder / name for name, _ in run.files))]
         if any(source.exists() and source.samefile(path) for source in sources):
             raise ConfigError(f"{path} is a file that the page is made from.", _HINT)
     if path.suffix.lower() not in SUFFIXES:
@@ -92,25 +91,21 @@ def _check(path: Path, runs: Sequence[Run], overwrite: bool) -> None:
         )
     if path.exists() and not overwrite and not is_page(path):
         raise ConfigError(f"{path} exists and is not a page that ropectl wrote.", "To replace it: --overwrite")
-    try:
-        check_writable(path.parent)
-    except ConfigError as error:
-        raise ConfigError(error.message, _HINT) from None
-
-
-def _folder(run: Run) -> Path:
-    return run.place if run.place.is_dir() else run.place.parent
+    _check_place(path.parent, _HINT)
 
 
 def _check_folder(folder: Path) -> None:
+    hint = "Choose another place: --figures FOLDER"
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(
-            f"--figures {folder} is a file; figures need a folder.", "Name another place: --figures FOLDER"
-        )
+        raise ConfigError(f"--figures {folder} is a file; figures need a folder.", hint)
+    _check_place(folder, hint)
+
+
+def _check_place(folder: Path, hint: str) -> None:
     try:
         check_writable(folder)
     except ConfigError as error:
-        raise ConfigError(error.message, "Choose another place: --figures FOLDER") from None
+        raise ConfigError(error.message, hint) from None
 
 
 def _write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
@@ -118,12 +113,10 @@ def _write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     written: list[Path] = []
     several = len(runs) > 1
     if several:
-        records = {run.name: run.record for run in runs if not isinstance(run.record, UnfinishedTraining)}
-        written += write_figures(drawings_of_runs(records), folder)
+        written += write_figures(joint_drawings(runs), folder)
     for number, run in enumerate(runs, 1):
         own = folder / f"run-{number}" if several else folder
-        if not isinstance(run.record, UnfinishedTraining):
-            written += write_figures(drawings_of(run.record), own)
+        written += write_figures(record_drawings(run), own)
         for name, drawings in curve_drawings(run).items():
             written += write_figures(drawings, own / f"training-{name}" if name else own)
     return written

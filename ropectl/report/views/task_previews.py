@@ -7,6 +7,7 @@ from typing import Any
 
 from ropectl.lengths import format_length
 from ropectl.report.document import Column, Part, Row, Sentence, Table, View, cells, columns
+from ropectl.specs import format_value
 from ropectl.tasks.registry import parameters_of
 from ropectl.tasks.task import RetrievalTask
 
@@ -14,17 +15,23 @@ from ropectl.tasks.task import RetrievalTask
 ENDS, AROUND = 500, 160
 
 
+#: The meaning of the metrics.
+METRIC_NOTES = (
+    "exact: every answer token is the most likely one given those before it.",
+    "contained: share of the references that the generated text contains.",
+)
+
+
 def task_list_parts(kinds: Sequence[type[RetrievalTask]]) -> list[Part]:
     """Returns the known tasks, with their parameters."""
     heads = [Column("measures", is_text=True), Column("metric", is_text=True), Column("parameters", is_text=True)]
     rows = []
     for kind in kinds:
-        parameters = ", ".join(f"{one.name}={_value(one.default)}" for one in parameters_of(kind))
+        parameters = ", ".join(f"{one.name}={format_value(one.default)}" for one in parameters_of(kind))
         rows.append(Row(kind.name, cells([kind.measures, kind.metric, parameters])))
     return [
         Table("", "task", heads, rows),
-        Sentence("exact: every answer token is the most likely one given those before it."),
-        Sentence("contained: share of the references that the generated text contains."),
+        *map(Sentence, METRIC_NOTES),
     ]
 
 
@@ -67,10 +74,6 @@ def shortened(prompt: str, wanted: Sequence[str]) -> str:
         result += prompt[max(start, done) : max(end, done)]
         done = max(done, end)
     return result
-
-
-def _value(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 LIST = View(task_list_parts, is_headed=False)

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from ropectl.printable import printable
 from ropectl.report.blocks import Page
-from ropectl.report.document import BAD, GOOD, Table
+from ropectl.report.document import BAD, GOOD
 
 _ASSETS = Path(__file__).parent / "assets"
 
@@ -66,19 +66,6 @@ def shown(value: Any) -> Any:
     return printable(text, keep="\n\t")
 
 
-def _without_drawings(table: Table) -> Table:
-    """The page has figures instead."""
-    return table.without(lambda column: column.is_drawing)
-
-
-def _is_long(table: Table) -> bool:
-    return any(len(row.cells[0].text) > _LONG_FACT for row in table.rows)
-
-
-def _css_class(tone: str) -> str:
-    return {GOOD: "better", BAD: "worse"}.get(tone, tone)
-
-
 @cache
 def _asset(name: str) -> str:
     return (_ASSETS / name).read_text(encoding="utf-8")
@@ -96,9 +83,9 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "kind": lambda block: type(block).__name__,
-        "without_drawings": _without_drawings,
-        "is_long": _is_long,
-        "css": _css_class,
+        "without_drawings": lambda table: table.without(lambda column: column.is_drawing),  # the page has figures
+        "is_long": lambda table: any(len(row.cells[0].text) > _LONG_FACT for row in table.rows),
+        "css": lambda tone: {GOOD: "better", BAD: "worse"}.get(tone, tone),
     }
     return environment
 

@@ -57,7 +57,7 @@ def page_of() -> Callable[..., str]:
 @pytest.fixture
 def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out what takes longest where a test is about the rest."""
-    monkeypatch.setattr("ropectl.report.page.sections.drawings_of", lambda _: [])
+    monkeypatch.setattr("ropectl.report.page.sections.record_drawings", lambda _: [])
 
 
 @pytest.fixture
