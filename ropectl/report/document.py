@@ -149,6 +149,10 @@ class SmallTables:
     title: str
     tables: Sequence[Table]
 
+    def separate(self) -> list[Table]:
+        """Returns the tables with titles that say what the numbers are, to be read alone."""
+        return [replace(table, title=f"{self.title}: {table.title}") for table in self.tables]
+
 
 @dataclass(frozen=True)
 class Sentence:

@@ -50,12 +50,10 @@ def row_commands(record: ComparisonRecord, row: MethodRow) -> list[Command]:
         row: One of its rows.
     """
     config = _config(CompareConfig, record.manifest.config)
-    if config is None:
+    subject = _subject(record, row, config) if config else None
+    if config is None or subject is None:
         return []
     found = []
-    subject = _subject(record, row, config)
-    if subject is None:
-        return []
     for kind, key, about, more in (
         (PerplexityConfig, "perplexity", "Perplexity by context", {}),
         (PerplexityConfig, "tail", "The loss that decides \u201cmodels\u201d", {"protocol": "tail"}),
@@ -63,13 +61,12 @@ def row_commands(record: ComparisonRecord, row: MethodRow) -> list[Command]:
     ):
         if not getattr(row, key):
             continue
-        lengths = sorted({*record.lengths})
         if key == "tail":
             more = {**more, "tolerance": config.tolerance}
-        shared = {name: getattr(config, name) for name in kind.model_fields if hasattr(config, name)}
-        said_otherwise = {name for group in (CHECKPOINT, SCALING, VERDICT) for name in group.names(kind)}
-        shared = {name: value for name, value in shared.items() if name not in said_otherwise}
-        settings = _config(kind, {**shared, **subject, **more, "lengths": lengths})
+        excluded = {name for group in (CHECKPOINT, SCALING, VERDICT) for name in group.names(kind)}
+        names = [name for name in kind.model_fields if hasattr(config, name) and name not in excluded]
+        shared = {name: getattr(config, name) for name in names}
+        settings = _config(kind, {**shared, **subject, **more, "lengths": sorted({*record.lengths})})
         if settings is not None:
             name = "eval-passkey" if kind is PasskeyConfig else "eval-perplexity"
             found.append(_command(about, name, settings))

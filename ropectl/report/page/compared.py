@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ropectl.records import ComparisonRecord, to_json
 from ropectl.report.blocks import Block, Commands, Points, Section
-from ropectl.report.document import HEADLINE, LEAD, NOTE, WARNING, Part, Sentence, Table
+from ropectl.report.document import HEADLINE, LEAD, NOTE, WARNING, Sentence, Table
 from ropectl.report.page.commands import comparison_command
 from ropectl.report.page.reach_bars import reach_bars
 from ropectl.report.tables.words import row_names
@@ -16,6 +16,12 @@ from ropectl.report.views.compare_methods import comparison_tables, legends, pic
 
 #: With more lengths than this, each measurement has its own table.
 MAX_LENGTHS_TOGETHER = 5
+
+_EXPLAINED = (
+    "Below each perplexity: the change from the unscaled model in the same context; below passkeys: the 95 % interval of their "
+    "share. worst up to L: the largest change at lengths up to the trained one, which is the price on ordinary text. No best "
+    "is marked in a column where more than half of the rows share it."
+)
 
 
 def verdict_section(record: ComparisonRecord, folder: Path | None) -> Section:
@@ -64,7 +70,8 @@ def table_section(record: ComparisonRecord) -> Section:
     tables.append(replace(reach, title="Reach [tokens]"))  # the page shows its bars elsewhere
     is_together = len(record.lengths) <= MAX_LENGTHS_TOGETHER
     shown = [side_by_side("All methods by context length", tables)] if is_together else tables
-    return Section("Comparison", "table", [*shown, *_explained(), *map(_small, legends(record, tables))])
+    notes = [replace(part, tone=NOTE) if isinstance(part, Sentence) else part for part in legends(record, tables)]
+    return Section("Comparison", "table", [*shown, Sentence(_EXPLAINED, NOTE), *notes])
 
 
 def side_by_side(title: str, tables: Sequence[Table]) -> Table:
@@ -81,16 +88,3 @@ def side_by_side(title: str, tables: Sequence[Table]) -> Table:
         for rows in zip(*(table.rows for table in tables), strict=True)
     ]
     return replace(tables[0], title=title, columns=columns, rows=rows)
-
-
-def _explained() -> Iterator[Sentence]:
-    yield Sentence(
-        "Below each perplexity: the change against the unscaled model in the same context; below passkeys: their share, as a "
-        "95 % interval. worst up to L: the largest change at lengths up to the trained one, which is the price on ordinary "
-        "text. Nothing is the best of a column where more than half of the rows share it.",
-        NOTE,
-    )
-
-
-def _small(part: Part) -> Part:
-    return replace(part, tone=NOTE) if isinstance(part, Sentence) else part

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from ropectl.evaluate.shared_config import USES_ACCURACY
-from ropectl.records import ComparisonRecord, MethodRow, PasskeyRecord, PerplexityRecord, TasksRecord
+from ropectl.records import ComparisonRecord, PasskeyRecord, PerplexityRecord, TasksRecord
 from ropectl.records.reading import AnyRecord
-from ropectl.report.blocks import Block, Command, Commands, Hidden, Points, Section
+from ropectl.report.blocks import Block, Command, Commands, Points, Section
 from ropectl.report.document import NOTE, Sentence, facts
-from ropectl.report.page.commands import comparison_command, measurement_command, row_commands, typed_command
+from ropectl.report.page.commands import comparison_command, measurement_command, typed_command
 from ropectl.report.page.measurements import document_list, hash_text
 from ropectl.report.page.trainings import settings_list
-from ropectl.report.tables.words import NONE_MARK, row_names
+from ropectl.report.tables.words import NONE_MARK
 from ropectl.report.views.compare_methods import failures
 
 #: Settings that say where and how a measurement ran.
@@ -24,9 +23,10 @@ def comparison_protocol(record: ComparisonRecord) -> Section:
     """Returns what was scored, on what, how often, and how the verdicts are made."""
     manifest = record.manifest
     bos = manifest.bos_token_id
+    points = [point for row in record.rows for point in (*row.perplexity, *row.tail)]
     rows = (
         ("Text", record.text),
-        ("Documents scored", str(_documents_scored(record.rows))),
+        ("Documents scored", str(max((point.num_documents for point in points), default=0))),
         ("Begins with", "no beginning-of-sequence token" if bos is None else f"token {bos}, never scored"),
         ("Tokens, SHA-256", hash_text(manifest.tokens_sha256)),
     )
@@ -74,10 +74,6 @@ def _rules(record: ComparisonRecord) -> list[str]:
     return rules
 
 
-def _documents_scored(rows: Sequence[MethodRow]) -> int:
-    return max((point.num_documents for row in rows for point in (*row.perplexity, *row.tail)), default=0)
-
-
 def environment_section(record: AnyRecord) -> Section:
     """Returns versions, device and settings, and the command as it was typed."""
     manifest = getattr(record, "manifest", None)
@@ -97,7 +93,7 @@ def environment_section(record: AnyRecord) -> Section:
 
 
 def commands_section(record: ComparisonRecord, folder: Path | None) -> Section:
-    """Returns the commands that repeat the comparison, and each of its numbers alone.
+    """Returns the command that repeats the comparison.
 
     Args:
         record: The comparison.
@@ -107,16 +103,11 @@ def commands_section(record: ComparisonRecord, folder: Path | None) -> Section:
     if whole is None:
         text = "This version of ropectl does not know the settings in this record; it cannot say how to repeat it."
         return Section("Commands", "commands", [Sentence(text, NOTE)])
-    blocks: list[Block] = [Commands([whole])]
-    for row, name in zip(record.rows, row_names(record.rows), strict=True):
-        commands = row_commands(record, row)
-        if commands:
-            blocks.append(Hidden(f"{name}, each number alone", [Commands(commands)]))
     text = (
-        "Each gives exactly the number in the table, whatever else is measured and in whatever order. "
+        "The section of each method has the commands for its own numbers. Each gives exactly the number in the table, whatever else is measured and in whatever order. "
         "Equal digits need the same versions on the same kind of device."
     )
-    return Section("Commands", "commands", [*blocks, Sentence(text, NOTE)])
+    return Section("Commands", "commands", [Commands([whole]), Sentence(text, NOTE)])
 
 
 def measurement_commands(record: PerplexityRecord | PasskeyRecord | TasksRecord) -> Section:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from ropectl.records import RuntimeReading
 from ropectl.report.document import Cell, Column, Part, Row, Sentence, Table, cells, columns, facts
@@ -13,7 +12,7 @@ from ropectl.report.tables.runtimes import red_lines, version_names
 from ropectl.rope.catalog import parameters_of
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.profile import DivisorProfile, divisor_profile
-from ropectl.specs import Parameter
+from ropectl.specs import Parameter, format_value
 
 #: Titles of the texts of a guide, in the order of reading.
 GUIDE_TITLES = {
@@ -100,7 +99,8 @@ def guide_texts(kind: type[ScalingMethod]) -> dict[str, str]:
 def parameter_text(parameter: Parameter) -> str:
     """Returns what a parameter means, its default with unit, and what is allowed."""
     unit = "" if parameter.unit in (None, "1") or parameter.default is None else f" {parameter.unit}"
-    default = "required" if parameter.required else f"default {_default(parameter.default)}{unit}"
+    value = "none" if parameter.default is None else format_value(parameter.default)
+    default = "required" if parameter.required else f"default {value}{unit}"
     return f"{parameter.help} ({default}{f', {parameter.allowed}' if parameter.allowed else ''})"
 
 
@@ -150,7 +150,3 @@ def runtime_lines(readings: Sequence[RuntimeReading]) -> list[str]:
     right = [(reading.runtime, reading.version) for reading in readings if reading.ok]
     lines = [f"As meant: {version_names(right)}."] if right else []
     return [*lines, *(line.text for line in red_lines(readings))]
-
-
-def _default(value: Any) -> str:
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else f"{value:g}"

@@ -23,9 +23,9 @@ def latex_text(view: View, record: Any) -> str:
     blocks = ["% needs: \\usepackage[T1]{fontenc} \\usepackage{booktabs}"]
     for part in view.all_parts(record):
         if isinstance(part, Table):
-            blocks.append("\n".join(_table(part, part.title)))
+            blocks.append("\n".join(_table(part)))
         elif isinstance(part, SmallTables):
-            blocks += ["\n".join(_table(table, f"{part.title}: {table.title}")) for table in part.tables]
+            blocks += ["\n".join(_table(table)) for table in part.separate()]
         elif isinstance(part, BestNote):
             blocks.append(f"% bold: {part.text}")
         elif not part.explains_drawing:
@@ -38,13 +38,13 @@ def latex_escape(text: str) -> str:
     return "".join(_SPECIAL.get(character, character) for character in text).replace("--", "-{}-")
 
 
-def _table(table: Table, title: str) -> Iterator[str]:
+def _table(table: Table) -> Iterator[str]:
     """Drawings are left out: no font of LaTeX has block characters."""
     table = table.without(lambda column: column.is_drawing)
     yield "\\begin{table}"
     yield "\\centering"
-    if title:
-        yield f"\\caption{{{latex_escape(title)}}}"
+    if table.title:
+        yield f"\\caption{{{latex_escape(table.title)}}}"
     yield f"\\begin{{tabular}}{{l{''.join('l' if column.is_text else 'r' for column in table.columns)}}}"
     yield "\\toprule"
     if table.has_heads:

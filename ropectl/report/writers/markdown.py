@@ -21,9 +21,9 @@ def markdown_text(view: View, record: Any) -> str:
     blocks: list[str] = []
     for part in view.all_parts(record):
         if isinstance(part, Table):
-            blocks.append("\n".join(_table(part, part.title)))
+            blocks.append("\n".join(_table(part)))
         elif isinstance(part, SmallTables):
-            blocks += ["\n".join(_table(table, f"{part.title}: {table.title}")) for table in part.tables]
+            blocks += ["\n".join(_table(table)) for table in part.separate()]
         elif isinstance(part, BestNote):
             blocks.append(f"**bold**: {markdown_escape(part.text)}")
         else:
@@ -43,9 +43,9 @@ def _paragraph(text: str) -> str:
     return _BEGINNING.sub(defused, markdown_escape(text))
 
 
-def _table(table: Table, title: str) -> Iterator[str]:
-    if title:
-        yield f"**{markdown_escape(title)}**\n"
+def _table(table: Table) -> Iterator[str]:
+    if table.title:
+        yield f"**{markdown_escape(table.title)}**\n"
     yield _line([markdown_escape(text) for text in (table.first, *(column.head for column in table.columns))])
     aligned = [":--" if column.is_text or column.is_drawing else "--:" for column in table.columns]
     yield _line([":--", *aligned])
