@@ -1,4 +1,4 @@
-"""Settings files: YAML read strictly, so that a slip is one message with its line and never another value."""
+"""Settings files: YAML is read strictly, so that a slip is an error with its line and never another value."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import yaml
 
 from ropectl.errors import ConfigError
 
-#: No file of settings is larger; a model's or a text's is named by mistake [bytes].
+#: No settings file is larger; a larger one is a model or a text, named by mistake [bytes].
 MAX_BYTES = 1_000_000
 
-#: Numbers that YAML 1.1 reads as people do not: octal, and in base 60.
+#: Numbers that YAML 1.1 reads in an unexpected way: octal, and in base 60.
 _REINTERPRETED = re.compile(r"[-+]?(0[0-7_]+|\d[\d_]*(:[0-5]?\d)+(\.[\d_]*)?)")
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice in a mapping, which YAML forbids and its libraries take the last of."""
+    """A YAML loader that refuses duplicate keys, of which PyYAML takes the last, and ambiguous numbers."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         lines: dict[str, int] = {}
@@ -28,21 +28,21 @@ class _Loader(yaml.SafeLoader):
             name, line = _setting(key.value), key.start_mark.line + 1
             if name in lines:
                 raise ConfigError(
-                    f"The config file {self.name} says {key.value} twice: in line {lines[name]} and in line {line}.",
+                    f"The config file {self.name} sets {key.value} twice: in line {lines[name]} and in line {line}.",
                     "Keep one of them.",
                 )
             lines[name] = line
         return super().construct_mapping(node, deep)
 
     def construct_number(self, node: yaml.ScalarNode) -> Any:
-        """A number, if it means what it looks like."""
+        """Returns a number, if it means what it looks like."""
         text = str(node.value)
         construct = self.construct_yaml_int if node.tag.endswith(":int") else self.construct_yaml_float
         value = construct(node)
         if _REINTERPRETED.fullmatch(text):
             raise ConfigError(
                 f"{text} in line {node.start_mark.line + 1} of the config file {self.name} would be read as {value}.",
-                f'Write the number in full, or put a text in quotes: "{text}"',
+                f'Write the number in full, or put text in quotes: "{text}"',
             )
         return value
 
@@ -52,7 +52,7 @@ for _kind in ("int", "float"):
 
 
 def _setting(key: Any) -> str:
-    """A key as settings are called: ``batch-size`` and ``batch_size`` are one."""
+    """Returns a key as a setting's name: ``batch-size`` and ``batch_size`` are the same."""
     return str(key).replace("-", "_")
 
 
@@ -60,14 +60,14 @@ def read_yaml(file: Path) -> dict[str, Any]:
     """Returns the settings that a YAML file holds, ``-`` in their names read as ``_``.
 
     Raises:
-        ConfigError: If it cannot be read, is no mapping, says a setting twice or with an empty list, or has a number that
-            YAML reads as another; with the line.
+        ConfigError: If it cannot be read, is not a mapping, sets something twice or to an empty list, or has a number
+            that YAML reads as another; with the line.
     """
     try:
         size = file.expanduser().stat().st_size
         if size > MAX_BYTES:
             raise ConfigError(
-                f"{file} is no config file: it has {size} bytes, more than {MAX_BYTES} that settings take."
+                f"{file} is not a config file: it has {size} bytes, more than the {MAX_BYTES} that settings need."
             )
         text = file.expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -96,7 +96,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
 
 
 def _unreadable(file: Path, error: yaml.YAMLError) -> ConfigError:
-    """The parser's complaint in one line."""
+    """Returns the parser's complaint in one line."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
     where = f", line {mark.line + 1}" if mark is not None else ""

@@ -1,4 +1,4 @@
-"""Finds classes by scanning a package, and what other installed packages bring along: nothing is listed by hand."""
+"""Finds classes by scanning a package and the modules that other installed packages name: nothing is listed by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ropectl.errors import ConfigError
 
 
 class Named(Protocol):
-    """A class that can be found: it has a name."""
+    """A class that can be found, because it has a name."""
 
     name: ClassVar[str]
 
@@ -24,18 +24,18 @@ def find_classes(
 ) -> dict[str, type[Kind]]:
     """Returns the named subclasses of ``base`` by their ``name``, in alphabetical order.
 
-    Every module of ``package`` is looked through, and every module that an installed package names under
-    the entry-point group. A class counts in the module that defines it, and if it has a ``name``: one
-    without is a base for others.
+    Every module of ``package`` is searched, and every module that an installed package names under the entry-point
+    group. A class counts only in the module that defines it, and only if it has a ``name``: one without is a base for
+    others.
 
     Args:
-        package: Its modules are scanned.
-        base: What is looked for.
+        package: The package whose modules are scanned.
+        base: The base class.
         group: Entry-point group whose entries are modules.
-        noun: What such a class is called in messages, in the plural.
-        error: Raised for two of one name.
+        noun: The word for such classes in messages, in the plural.
+        error: The error raised for two classes with the same name.
     """
-    from importlib.metadata import entry_points  # slow to import, and not wanted by every command
+    from importlib.metadata import entry_points  # slow to import, and not needed by every command
 
     names = [info.name for info in pkgutil.iter_modules(package.__path__)]
     modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]

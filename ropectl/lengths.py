@@ -12,7 +12,7 @@ _UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
 _EXAMPLE = "Type for example: --{0} 8k"
 _EXAMPLES = "Type for example: --{0} 8k, --{0} 2048,4096, --{0} 1k..32k (doublings) or --{0} 1k..16k/1k (steps)."
 
-#: No list of lengths is meant to be longer; more is a typing error.
+#: More lengths than this are a typing error.
 MAX_LENGTHS = 1000
 
 
@@ -20,9 +20,9 @@ def parse_length(text: str, name: str = "length", example: str = _EXAMPLE) -> in
     """Returns a single length in tokens; k is 1024.
 
     Args:
-        text: As a person wrote it.
-        name: What it is a length of, as the setting is called; with ``--`` where it is an option only.
-        example: What to type instead, ``{0}`` for the name.
+        text: The length as a person wrote it.
+        name: The name of the setting, for messages; with ``--`` where it is an option only.
+        example: A suggestion what to type instead, with ``{0}`` for the name.
 
     Raises:
         ConfigError: If it is not a whole number of tokens, at least 2.
@@ -63,10 +63,10 @@ def _expand(part: str, name: str) -> list[int]:
     while (following := result[-1] + step if step else result[-1] * 2) <= end:
         result.append(following)
         if len(result) > MAX_LENGTHS:
-            raise ConfigError(f"{name} range {part!r} names more than {MAX_LENGTHS} of them.", _EXAMPLES.format(name))
+            raise ConfigError(f"{name} range {part!r} has more than {MAX_LENGTHS} values.", _EXAMPLES.format(name))
     return result
 
 
 def format_length(length: int) -> str:
-    """Returns a length as people say it: exact thousands of 1024 as ``8k``, anything else in full."""
+    """Returns a length as people write it: multiples of 1024 as ``8k``, anything else in full."""
     return f"{length // 1024}k" if length >= 1024 and length % 1024 == 0 else str(length)

@@ -1,4 +1,4 @@
-"""Names that people type: what somebody may have meant by an unknown one, said in one way everywhere."""
+"""Names that people type: suggestions for an unknown one, in the same words everywhere."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable
 
 from ropectl.errors import ConfigError
 
-#: Share of common letters from which a name counts as near (``difflib`` ratio).
+#: Similarity from which a name counts as near (``difflib`` ratio).
 NEAR = 0.6
 
-#: How much less near than the nearest a name may be and still be worth naming.
+#: Largest difference in similarity to the nearest name with which another one is suggested too.
 AS_NEAR = 0.15
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:
-    """Returns at most three known names that somebody may have meant, the nearest first, letter case aside.
+    """Returns at most three known names that may have been meant, the nearest first, ignoring case.
 
-    A name that is the beginning of a known one, or goes on after it, is near whatever its length.
+    From three letters on, the beginning of a known name is near.
     """
     by_folded = {entry.casefold(): entry for entry in known}
     wanted = name.casefold()
@@ -29,19 +29,19 @@ def near_names(name: str, known: Iterable[str]) -> list[str]:
 
 
 def name_hint(name: str, known: Iterable[str]) -> str:
-    """Returns what somebody may have meant by an unknown name: the nearest known ones, else all."""
+    """Returns a hint for an unknown name: the nearest known ones, else all."""
     known = list(known)
     near = near_names(name, known)
     return f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
 
 
 def unknown_choice(setting: str, value: object, allowed: Iterable[str]) -> ConfigError:
-    """Returns the error for a setting that is none of its allowed words: value, what is allowed, the nearest.
+    """Returns the error for a setting that is not one of its allowed words: the value, what is allowed, the nearest.
 
     Args:
-        setting: Its name, ``-`` in it.
-        value: As it was given.
-        allowed: All that it may be.
+        setting: Its name, written with ``-``.
+        value: The value as it was given.
+        allowed: All allowed words.
     """
     allowed = list(allowed)
     near = near_names(str(value), allowed)

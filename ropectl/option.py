@@ -1,6 +1,6 @@
-"""The command-line side of a setting, and groups of settings; both stand beside the setting's type.
+"""The command-line side of a setting, and groups of settings; both are part of the setting's annotation.
 
-Nothing is imported here, so that the first page of help is there at once.
+Nothing heavy is imported here, so that the first page of help appears at once.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Option:
     """The command-line side of a setting, whose help is the field's description.
 
     Attributes:
-        panel: The panel of the help that it stands in; None for an argument, which has no name.
-        metavar: What stands for its value in the help; None for a switch.
-        names: How it is spelled, if not as the field with ``--`` and ``-``.
-        default: What is in force where the setting is not given, in words; by default the field's own default.
-        offers: What completion offers: a function of ``ropectl.cli.completion``, or the names in a table as
-            ``module:TABLE``. The words of a ``Literal`` need none.
+        panel: The panel of the help that shows it; None for an argument, which has no name.
+        metavar: The placeholder of its value in the help; None for a switch.
+        names: Its spellings, if not the field's name with ``--`` and ``-``.
+        default: The default in words; by default the field's own.
+        offers: What completion offers: a function of ``ropectl.cli.completion``, or the names in a table, or in what a
+            function returns, as ``module:NAME``. The words of a ``Literal`` need none.
         is_repeated: Whether it may be given several times, though the setting itself is one value.
         goes_on: The argument whose further values are this setting.
     """
@@ -60,14 +60,14 @@ class Option:
 
 
 def option_of(field: FieldInfo) -> Option | None:
-    """Returns how a setting is written on the command line; None for one that is not."""
+    """Returns the command-line side of a setting; None where it has none."""
     options = [each for each in field.metadata if isinstance(each, Option)]
     return options[-1] if options else None
 
 
 @dataclass(frozen=True)
 class Group:
-    """Settings that are looked at together. A field belongs to a group that its annotation names.
+    """A group of settings that are used together. A field belongs to the groups that its annotation names.
 
     Attributes:
         about: What they have in common.

@@ -1,4 +1,4 @@
-"""Lets long work tell how far it is; the work does not know who listens."""
+"""Reports the progress of long work, which does not know who listens."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ def no_progress(tokens: int) -> None:
 
 
 class Reporter:
-    """Follows long work. This one shows nothing and keeps the notes; a subclass overrides what it wants to hear of.
+    """Follows long work. This class shows nothing and keeps the notes; a subclass overrides what it shows.
 
     Attributes:
-        notes: The notes so far.
+        notes: All notes until now.
     """
 
     def __init__(self) -> None:
         self.notes: list[str] = []
 
     def note(self, text: str) -> None:
-        """Hears something that a person should know."""
+        """Takes a note that a person should read."""
         self.notes.append(text)
 
     def start(self, what: str, total: float = 0.0, unit: str = "tokens") -> None:
-        """Hears that a part of the work begins.
+        """Begins a part of the work.
 
         Args:
             what: The part, in words.
-            total: How much is to come, in the unit, or in whatever :meth:`cell` says that it counts for; 0 if unknown.
-            unit: What :meth:`advance` counts: ``tokens`` or ``bytes``.
+            total: Its amount, in the unit weighted by what :meth:`cell` says; 0 if unknown.
+            unit: The unit of :meth:`advance`: ``tokens`` or ``bytes``.
         """
 
     def cell(self, method: str, part: str, cost_per_token: float = 1.0) -> None:
-        """Hears that the next measurement of a method begins; each of its tokens counts for so much of the total."""
+        """Begins the next measurement of a method; each of its tokens counts ``cost_per_token`` towards the total."""
 
     def advance(self, amount: int) -> None:
-        """Hears that this much more is done, in the unit of the part."""
+        """Adds to what is done, in the unit of the part."""
 
     def steps(self, total: int, done: int) -> None:
-        """Hears that training steps begin, some of which are done already."""
+        """Begins the training steps, of which some may be done already."""
 
     def step(self, metrics: Mapping[str, Any]) -> None:
-        """Hears that a training step is finished."""
+        """Takes the numbers of a finished training step."""
 
     def validation(self, metrics: Mapping[str, Any]) -> None:
-        """Hears that a validation is finished."""
+        """Takes the results of a finished validation."""
 
     @contextmanager
     def nested(self, label: str) -> Iterator[Reporter]:
-        """Yields the reporter of one training among other work: this one hears its notes, each with the label."""
+        """Yields a reporter for one training among other work, whose notes come here, each with the label."""
         yield _Notes(self, label)
 
 
 class _Notes(Reporter):
-    """Passes on the notes of nested work, and nothing else."""
+    """A reporter that passes on the notes of nested work, and nothing else."""
 
     def __init__(self, outer: Reporter, label: str) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Run folders: records under content-addressed names, written aside and then renamed.
+"""Run folders: records under content-addressed names, written to a temporary file and then renamed.
 
-A kill at any moment leaves whole records only. A record is found again by the settings that decide its
+Killed at any moment, a run leaves only complete records. A record is found again by the settings that decide its
 content, so an interrupted run continues, and changed settings never mix with old results.
 """
 
@@ -31,7 +31,7 @@ def canonical_json(value: Any) -> str:
 
 
 def _refuse_constant(name: str) -> None:
-    """NaN and Infinity are no JSON: what holds them was not written here, and could not be written again."""
+    """Refuses NaN and Infinity, which are not JSON: a file with them was not written by ropectl."""
     raise ValueError(name)
 
 
@@ -57,12 +57,12 @@ def command_line() -> list[str]:
 
 
 def write_json(path: Path, value: Any, allow_nan: bool = False) -> None:
-    """Writes a JSON file that is either whole or not there.
+    """Writes a JSON file that is either complete or absent.
 
     Args:
         path: The file.
         value: Its content.
-        allow_nan: Keep NaN and Infinity, which are no JSON but stand in files of other programs.
+        allow_nan: Keep NaN and Infinity, which are not JSON but occur in files of other programs.
 
     Raises:
         ConfigError: If the folder cannot be written.
@@ -73,11 +73,11 @@ def write_json(path: Path, value: Any, allow_nan: bool = False) -> None:
 
 @contextmanager
 def written_aside(path: Path, hint: str = "Choose another place: --out PATH") -> Iterator[BinaryIO]:
-    """Yields a file to write to that takes its name only once it is whole; nothing is left after any failure.
+    """Yields a file to write to that gets its name only once it is complete; no failure leaves anything behind.
 
     Args:
-        path: The name; what stood there is replaced.
-        hint: What to type where it cannot be written.
+        path: The name; an existing file is replaced.
+        hint: A suggestion what to type where it cannot be written.
 
     Raises:
         ConfigError: If it cannot be written.
@@ -90,7 +90,7 @@ def written_aside(path: Path, hint: str = "Choose another place: --out PATH") ->
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException as error:  # Ctrl-C too must leave nothing half written behind
+    except BaseException as error:  # after Ctrl-C too, nothing half written may be left
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
@@ -99,7 +99,7 @@ def written_aside(path: Path, hint: str = "Choose another place: --out PATH") ->
 
 
 def check_writable(folder: Path) -> None:
-    """Checks that files can be made in a folder, or in the nearest one above it that exists; leaves nothing there.
+    """Checks that files can be created in a folder, or in the nearest existing one above it; leaves nothing there.
 
     Raises:
         ConfigError: If they cannot.
@@ -118,7 +118,7 @@ class RunFolder:
     """The folder of one run.
 
     Args:
-        path: Made when the first record is written.
+        path: The folder, which is created when the first record is written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -133,11 +133,11 @@ class RunFolder:
     def read_cell(self, settings: Mapping[str, Any], failed: bool = False) -> dict[str, Any] | None:
         """Returns the finished record with these settings, or None.
 
-        A file that is not a whole record counts as none and will be replaced.
+        A file that is not a complete record counts as none and will be replaced.
 
         Args:
-            settings: What names the record.
-            failed: Whether the record of a failure is one too.
+            settings: The settings that name the record.
+            failed: Whether to return the record of a failure too.
         """
         try:
             record = json.loads(self.cell_path(settings).read_text(), parse_constant=_refuse_constant)

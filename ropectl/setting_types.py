@@ -1,4 +1,4 @@
-"""Settings: declared once, as annotated fields, for flags, YAML files and Python; what is refused is refused in words.
+"""Settings: declared once, as annotated fields, for flags, YAML files and Python, with readable errors.
 
 A field's type reads the value (``8k`` is a length), its description is the help text and the end of an error message,
 and its :class:`ropectl.option.Option` is how the command line spells it.
@@ -20,7 +20,7 @@ from ropectl.specs import Fault
 
 
 class Settings(BaseModel):
-    """The settings of a command: a value, whose fields never change."""
+    """The settings of a command: an immutable value."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
 
@@ -40,7 +40,7 @@ def _length(value: Any, info: ValidationInfo) -> Any:
 
 
 def _texts(value: Any) -> list[str]:
-    """One value or several, as they are written."""
+    """Returns one value or several, as they are written."""
     return [str(each) for each in value] if isinstance(value, list | tuple) else [str(value)]
 
 
@@ -49,7 +49,7 @@ def _lengths(value: Any) -> list[int]:
 
 
 def _positions(value: Any) -> list[int]:
-    """Token positions, written as lengths are; 0 is one too."""
+    """Returns token positions, written as lengths are; 0 is allowed too."""
     parts = [part.strip() for text in _texts(value) for part in text.split(",")]
     later = [part for part in parts if part != "0"]
     return [0] * ("0" in parts) + parse_lengths(later, "position")
@@ -71,12 +71,12 @@ Positions = Annotated[tuple[int, ...], BeforeValidator(_positions)]
 #: Texts, of which a single one needs no list.
 Texts = Annotated[tuple[str, ...], BeforeValidator(_several)]
 
-#: A path whose ``~`` is the home directory: a shell leaves it alone in ``--out=~/x``, and so does YAML.
+#: A path whose ``~`` is the home directory: shells do not expand it in ``--out=~/x``, and neither does YAML.
 HomePath = Annotated[Path, AfterValidator(Path.expanduser)]
 
 
 def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
-    """Returns checked settings, from what people wrote in flags or a file.
+    """Returns checked settings, from the values of flags or a file.
 
     Raises:
         ConfigError: Naming the setting, its value and what is allowed.
@@ -89,7 +89,7 @@ def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:
 
 
 def value_types(annotation: Any) -> set[Any]:
-    """Returns the types that a value may be made of; ``Literal`` for one of some words."""
+    """Returns the types that an annotation allows; ``Literal`` for one of some words."""
     if get_origin(annotation) is Literal:
         return {Literal}
     if get_origin(annotation) is Annotated:
@@ -99,7 +99,7 @@ def value_types(annotation: Any) -> set[Any]:
 
 
 def words_of(annotation: Any) -> list[str]:
-    """Returns the words that a ``Literal`` allows, alone or beside None; none for another type."""
+    """Returns the words that a ``Literal`` allows, with or without None; empty for another type."""
     if get_origin(annotation) is Literal:
         return [str(word) for word in get_args(annotation)]
     return [word for part in get_args(annotation) for word in words_of(part)]
@@ -138,12 +138,12 @@ def _refusal(kind: type[BaseModel], settings: dict[str, Any], error: ValidationE
     field, setting, value = kind.model_fields[fault.name], fault.name.replace("_", "-"), settings.get(fault.name)
     if words := words_of(field.annotation):
         return unknown_choice(setting, value, words)
-    hint = "YAML reads a date there; a text is put in quotes." if isinstance(value, date) else ""
+    hint = "YAML reads a date there; put text in quotes." if isinstance(value, date) else ""
     return ConfigError(f"{setting} = {_shown(value)} is not possible: {fault.problem} ({field.description}).", hint)
 
 
 def _shown(value: Any) -> str:
-    """A value as it was written: numbers bare, whether a flag or a file gave them, words in quotes."""
+    """Returns a value as it was written: numbers bare, whether from a flag or a file, words in quotes."""
     if isinstance(value, date):
         return str(value)
     try:

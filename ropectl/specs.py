@@ -1,4 +1,4 @@
-"""Specs, ``NAME[:KEY=VALUE,...]``: one grammar for whatever is chosen by name and set by parameters."""
+"""Specs, ``NAME[:KEY=VALUE,...]``: one grammar for everything that has a name and parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 
-#: What pydantic could not make of a value, in our words, by the beginning of its name for the failure.
+#: Messages for values of the wrong type, by the beginning of pydantic's name for the failure.
 NO_SUCH_TYPE = {
     "int": "it is not a whole number",
     "float": "it is not a number",
@@ -33,9 +33,9 @@ def split_spec(
 
     Args:
         spec: ``NAME[:KEY=VALUE,...]``.
-        noun: What the spec is of, for messages.
+        noun: The kind of thing that it names, for messages.
         example: A spec to show.
-        error: Raised where the spec is malformed.
+        error: The error raised where the spec is malformed.
     """
     name, _, rest = spec.strip().partition(":")
     parameters: dict[str, str] = {}
@@ -47,7 +47,7 @@ def split_spec(
                 f"A spec is NAME[:KEY=VALUE,...], as in {example}",
             )
         if key in parameters:
-            raise error(f"{key} stands twice in the {noun} spec {spec!r}.")
+            raise error(f"{key} is given twice in the {noun} spec {spec!r}.")
         parameters[key] = value
     return name.strip(), parameters
 
@@ -80,13 +80,13 @@ def describe_range(field: FieldInfo) -> str:
 
 @dataclass(frozen=True)
 class Fault:
-    """The most telling thing that pydantic found wrong.
+    """The most helpful of the faults that pydantic found.
 
     Attributes:
         name: The field; None for a rule over several.
-        problem: What is wrong with it, in our words.
-        is_unknown: There is no such field.
-        is_missing: The field has no default and was not given.
+        problem: A message of ours about it.
+        is_unknown: Whether there is no such field.
+        is_missing: Whether the field has no default and was not given.
     """
 
     name: str | None
@@ -96,10 +96,10 @@ class Fault:
 
     @classmethod
     def of(cls, kind: type[BaseModel], error: ValidationError) -> Fault:
-        """Returns the fault: an unknown field before all others, for it may be a misspelt one.
+        """Returns the fault: an unknown field before all others, since it may be a misspelt one.
 
         Args:
-            kind: What could not be made.
+            kind: The type that could not be created.
             error: The complaint.
         """
         first = min(error.errors(), key=lambda entry: entry["type"] != "extra_forbidden")
@@ -122,13 +122,13 @@ def explain(
     parameters: dict[str, Any],
     example: Callable[[str], str],
 ) -> tuple[str, str]:
-    """Returns pydantic's most telling complaint about the parameters of a spec, as message and hint.
+    """Returns the most helpful complaint about the parameters of a spec, as message and hint.
 
     Args:
-        kind: What could not be made.
+        kind: The type that could not be created.
         spec_name: Its name in a spec.
         error: The complaint.
-        parameters: As they were given.
+        parameters: The parameters as they were given.
         example: Returns what to type to give a missing parameter.
     """
     fault = Fault.of(kind, error)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from docs_markdown import code, escaped, generated_note, page, table
 
 from ropectl.cli import app as application
-from ropectl.cli.gates import EXIT_GATE
-from ropectl.cli.help_text import description, examples
+from ropectl.cli.binding import CommandLine
+from ropectl.cli.output import EXIT_GATE
 
 EXIT_CODES = (
     ("0", "Done."),
@@ -34,23 +33,23 @@ def cli_page() -> str:
     parts = [generated_note("the commands' own help"), "# Command line", *INTRODUCTION]
     parts.append("\n".join(table(("Exit code", "Meaning"), EXIT_CODES)))
     rows = [
-        (f"[{code(command.name)}](#{command.name})", command.panel, escaped(description(command.function)[0]))
+        (f"[{code(command.name)}](#{command.name})", command.panel, escaped(command.description[0]))
         for command in application.COMMANDS
     ]
     parts.append("\n".join(table(("Command", "", "What it does"), rows)))
     for command in application.COMMANDS:
-        parts += _command(command.name, command.function, application.full_command(command.name))
+        parts += _command(command, application.full_command(command.name))
     return page(parts)
 
 
-def _command(name: str, function: Callable[..., Any], command: Any) -> list[str]:
+def _command(line: CommandLine, command: Any) -> list[str]:
     arguments = [one for one in command.params if one.param_type_name == "argument"]
-    usage = " ".join(["ropectl", name, "[OPTIONS]", *(_argument(one) for one in arguments)])
-    shown = "\n".join(examples(function))
+    usage = " ".join(["ropectl", line.name, "[OPTIONS]", *(_argument(one) for one in arguments)])
+    shown = "\n".join(line.examples)
     parts = [
-        f"## {name}",
+        f"## {line.name}",
         f"```\n{usage}\n```",
-        *(escaped(paragraph) for paragraph in description(function)),
+        *(escaped(paragraph) for paragraph in line.description),
         f"```bash\n{shown}\n```",
     ]
     if arguments:

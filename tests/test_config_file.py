@@ -136,7 +136,7 @@ def test_a_large_file_is_not_read(ropectl: Run, tmp_path: Path, monkeypatch: pyt
 
 def test_every_command_with_a_file_knows_its_options() -> None:
     from ropectl.cli.app import COMMANDS
-    from ropectl.cli.settings_file import option_names
+    from ropectl.cli.binding import option_names
 
     for command in COMMANDS:
         names = option_names(inspect.signature(command.bound(), eval_str=True))

@@ -1,4 +1,4 @@
-"""Advice for notebooks and other programs: records of what a model computes, and of the methods worth testing."""
+"""Advice for notebooks and other programs, as records: what a model computes, and which methods are worth testing."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ def inspect_model(settings: InspectSettings, every: bool = False) -> list[dict[s
             "--factor and --target-length need a method to apply them to.", "Type for example: -m yarn --factor 4"
         )
     subject = Inspected.of(settings)
-    length, is_asked = settings.seq_len, bool(settings.methods)
+    length = settings.seq_len
+    target = settings.target_length if subject.setup else None
     records = []
     for method in subject.methods(settings.methods, every):
-        facts = subject.facts(method, length, is_asked)
+        facts = subject.facts(method if settings.methods else None, length, target)
         shown = inspect_rope(subject.geometry, method, length, subject.notes(method))
         shown = subject.with_model(shown, method, length)
         records.append(to_json(replace(shown, runtimes=read_all(facts) if facts else [])))
@@ -67,12 +68,12 @@ def frozen_methods(settings: InspectSettings) -> tuple[str, list[InspectionRecor
 
 
 def check_rotary_code(settings: InspectSettings) -> dict[str, Any]:
-    """Returns how a model's own rotary code fares in checks with numbers, as JSON values. No weights are loaded.
+    """Returns the results of checking a model's own rotary code with numbers, as JSON values. No weights are loaded.
 
     Raises:
         RopectlError: If the request cannot work, or the model has several rotary tables.
     """
-    from ropectl.hf.self_test.record import self_test  # torch, which all else here does without
+    from ropectl.hf.self_test.record import self_test  # imports torch, which nothing else here needs
 
     subject = Inspected.of(settings)
     methods = subject.methods(settings.methods, every=False)

@@ -18,22 +18,21 @@ from ropectl.rope.frequencies import critical_dimension
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import all_methods
 from ropectl.rope.tuning import Tuning
-from ropectl.runtimes.facts import llama_config, patch_facts, source_facts
 from ropectl.runtimes.matrix import all_runtimes, read_all
 
-#: Measurements that ropectl has published of itself end here.
+#: The largest factor that ropectl's published measurements reach.
 MEASURED_FACTOR = 4
 
 
 @dataclass(frozen=True)
 class Chooser:
-    """A model, or plain numbers, with what is wanted of it.
+    """Chooses methods for a model, or for plain numbers.
 
     Attributes:
         subject: The model's config, or plain numbers.
         target_length: The wanted length [tokens].
-        tuning: How much training there will be.
-        runtime: The runtime that has to compute it; None for any.
+        tuning: The amount of training that is planned.
+        runtime: The runtime that has to compute the method; None for any.
     """
 
     subject: Inspected
@@ -53,7 +52,7 @@ class Chooser:
         if settings.model.partition(":")[0] in all_methods():
             raise ConfigError(
                 f"{settings.model} is a method; --choose takes a model.",
-                "Leave it out for builtin:tiny, or name a folder.",
+                "Leave it out to choose for builtin:tiny, or name a folder.",
             )
         names = [one.name for one in all_runtimes()]
         if settings.runtime is not None and settings.runtime not in names:
@@ -69,7 +68,7 @@ class Chooser:
 
     @property
     def existing(self) -> ScalingMethod:
-        """The scaling that is there."""
+        """The scaling that the model has."""
         return self.subject.method(None)
 
     @property
@@ -77,7 +76,7 @@ class Chooser:
         return NextCommands(self.subject, self.target_length, self.tuning)
 
     def record(self) -> dict[str, Any]:
-        """Returns the choice as JSON values: picks with reasons, what is passed over, notes, and commands."""
+        """Returns the choice as JSON values: picks with reasons, what was passed over, notes, and commands."""
         enough = self._enough()
         header = {
             "model": None if self.subject.setup is None else self.subject.settings.model,
@@ -103,7 +102,7 @@ class Chooser:
         }
 
     def _enough(self) -> str | None:
-        """Returns why nothing has to be scaled; None where something has."""
+        """Returns why no scaling is needed; None where it is."""
         if self.target_length <= self.trained:
             return f"{self.target_length} tokens are within the trained length of {self.trained}: there is nothing to scale."
         setup = self.subject.setup
@@ -114,12 +113,12 @@ class Chooser:
             return None
         made_for = "follows the length" if capacity is None else f"is made for {capacity} tokens"
         return (
-            f"{self.subject.name} is scaled already: {self.existing.label} {made_for}, {self.target_length} among them. "
-            "Whether it keeps that is to be measured."
+            f"{self.subject.name} is scaled already: {self.existing.label} {made_for}, which covers {self.target_length}. "
+            "Measure whether it really does."
         )
 
     def _obstacle(self, method: ScalingMethod) -> str | None:
-        """Returns why the model's family or the runtime does not take a method; None where both do."""
+        """Returns why the model's family or the runtime cannot use a method; None where both can."""
         setup = self.subject.setup
         if setup is not None:
             try:
@@ -134,16 +133,12 @@ class Chooser:
         return f"{newest.runtime} {newest.version}: {newest.problems[0].text}."
 
     def _frozen(self, method: ScalingMethod) -> int | None:
-        """The length that a method which follows it is written for."""
+        """Returns the length at which a length-dependent method is frozen; None for other methods."""
         return self.target_length if method.depends_on_seq_len else None
 
     def _readings(self, method: ScalingMethod) -> list[RuntimeReading]:
-        setup, geometry, seq_len = self.subject.setup, self.subject.geometry, self._frozen(method)
-        if setup is None:
-            facts = patch_facts(llama_config(geometry), geometry, method, "MODEL", seq_len, self.target_length)
-            return read_all(facts)
-        found = source_facts(setup.source, method, seq_len, self.target_length)
-        return [] if found is None else read_all(found)
+        facts = self.subject.facts(method, self._frozen(method), self.target_length)
+        return read_all(facts) if facts else []
 
     def _pick(self, candidate: Candidate) -> dict[str, Any]:
         method = candidate.method
@@ -154,7 +149,7 @@ class Chooser:
                 f"It computes {candidate.computes} of {self.target_length} tokens; training has to teach the rest."
             ]
         if method.depends_on_seq_len:
-            reasons.append(f"It is the trained model up to {self.trained} tokens; to serve it, one length is frozen.")
+            reasons.append(f"It is the trained model up to {self.trained} tokens; to serve it, freeze one length.")
         else:
             reasons.append(f"It {slowing_text(candidate)}.")
         if method.guide is not None:
@@ -175,22 +170,22 @@ class Chooser:
         geometry, factor = self.subject.geometry, self.target_length / self.trained
         notes = []
         if not has_picks:
-            notes.append("No method is left. Ask for a shorter length, another runtime, or more training.")
+            notes.append("No method remains. Ask for a shorter length, another runtime, or more training.")
         if self.existing.name != "none":
             notes.append(
-                f"{self.subject.name} is scaled already: {self.existing.label}. The methods would take its place, counted from "
-                f"the trained {self.trained} tokens. If its weights were trained under that scaling, extend it instead: "
+                f"{self.subject.name} is scaled already: {self.existing.label}. The methods would replace it, counted from "
+                f"the trained {self.trained} tokens. If its weights were trained with that scaling, extend it instead: "
                 "ropectl patch --compose."
             )
         if critical_dimension(geometry) >= geometry.turning_pairs:
             notes.append(
-                f"Every pair completes a turn within {self.trained} tokens, so that no angle is new past them: the arithmetic "
-                "does not tell methods apart. Measure the unscaled model first."
+                f"Every pair completes a turn within {self.trained} tokens, so no angle beyond them is new, and arithmetic cannot "
+                "tell the methods apart. Measure the unscaled model first."
             )
         if factor > MEASURED_FACTOR:
             notes.append(
-                f"The factor is {factor:.4g}. What ropectl has measured itself ends at {MEASURED_FACTOR}: expect the measured "
-                "reach to end before the computed one, and look at every length of the table."
+                f"The factor is {factor:.4g}. ropectl's own measurements end at {MEASURED_FACTOR}: expect the measured reach to "
+                "end before the computed one, and look at every length of the table."
             )
         if self.subject.setup is not None:
             notes += self.subject.notes(self.existing)

@@ -1,4 +1,4 @@
-"""A model's config, or plain numbers, and what there is to say about them under a method."""
+"""A model's config, or plain numbers, and what they say under a method."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Inspected:
 
     @classmethod
     def of(cls, settings: InspectSettings) -> Inspected:
-        """Reads the config of the model, or the numbers that stand for one.
+        """Reads the model's config, or the numbers in its place.
 
         Raises:
             ConfigError: If either is broken or an option is impossible.
@@ -55,14 +55,14 @@ class Inspected:
             return cls(settings, setup.geometry, setup.factor, setup)
         if "model" in settings.model_fields_set or settings.original_length is not None or settings.layers is not None:
             raise ConfigError(
-                "--geometry says all numbers itself: it goes neither with a model nor with --original-length or --layers."
+                "--geometry gives all numbers itself: it cannot be combined with a model, --original-length or --layers."
             )
         geometry = RopeGeometry.parse(numbers)
         return cls(settings, geometry, resolve_factor(geometry, settings.factor, settings.target_length), None)
 
     @property
     def name(self) -> str:
-        """The model, for people."""
+        """The model's name for people."""
         return self.setup.source.name if self.setup else "plain numbers"
 
     def method(self, spec: str | None) -> ScalingMethod:
@@ -75,8 +75,8 @@ class Inspected:
         """Returns the methods to show, each once.
 
         Args:
-            specs: As typed. Without any it is the model's own scaling.
-            every: Without specs but with a factor, all methods that need nothing else instead.
+            specs: The specs as typed. Without any it is the model's own scaling.
+            every: Without specs but with a factor: add all methods that need nothing else.
         """
         chosen = [self.method(spec) for spec in specs] or [self.method(None)]
         if not specs and every and self.factor is not None:
@@ -86,7 +86,7 @@ class Inspected:
         return list(dict.fromkeys(chosen))
 
     def target(self, methods: Sequence[ScalingMethod]) -> int:
-        """Returns L': what was asked for, else the farthest that a method is made for, at least L [tokens]."""
+        """Returns L': the target that was asked for, else the largest that a method is made for, at least L [tokens]."""
         if self.factor is not None:
             return self.settings.target_length or self.geometry.target_length(self.factor)
         trained = self.geometry.original_max_position_embeddings
@@ -94,9 +94,9 @@ class Inspected:
         return max(trained, *aims)
 
     def with_model(self, shown: InspectionRecord, method: ScalingMethod, seq_len: int | None) -> InspectionRecord:
-        """Returns an inspection with what the model's config says beside geometry and method; plain numbers say no more.
+        """Returns an inspection with what the config says in addition to geometry and method; unchanged for plain numbers.
 
-        A method that no config of this model can say has an empty block.
+        A method that no config of this model can express has an empty block.
         """
         if self.setup is None:
             return shown
@@ -118,25 +118,28 @@ class Inspected:
         )
 
     def notes(self, method: ScalingMethod) -> list[str]:
-        """Returns what to know of the config, and of a method's target on this model."""
+        """Returns warnings about the config, and about a method's target on this model."""
         if self.setup is None:
             return []
         rope = self.setup.source.rope
         window = window_note(rope, self.settings.target_length or self.setup.target(method))
         return [*rope.warnings, *([window] if window else [])]
 
-    def facts(self, method: ScalingMethod, seq_len: int | None, is_asked: bool) -> CheckpointFacts | None:
-        """Returns what runtimes are asked about: the model as it stands, or as a patch with the method would be.
+    def facts(
+        self, method: ScalingMethod | None, seq_len: int | None, target_length: int | None
+    ) -> CheckpointFacts | None:
+        """Returns the facts for the runtimes; None for plain numbers, or a GGUF file, without a method.
 
         Args:
-            method: The method that is shown.
+            method: The method of the patch; None for the model as it is.
             seq_len: The length at which a length-dependent method is frozen [tokens].
-            is_asked: Whether the method was asked for, and is not just the model's own.
+            target_length: The context that was asked for [tokens].
         """
-        target = self.settings.target_length
         if self.setup is not None:
-            return source_facts(self.setup.source, method if is_asked else None, seq_len, target)
-        return patch_facts(llama_config(self.geometry), self.geometry, method, "MODEL", seq_len) if is_asked else None
+            return source_facts(self.setup.source, method, seq_len, target_length)
+        if method is None:
+            return None
+        return patch_facts(llama_config(self.geometry), self.geometry, method, "MODEL", seq_len, target_length)
 
     def rotary_code(self) -> RotaryCode:
         """Returns the code that rotates queries and keys: the model's own, or that of a LLaMA with these numbers."""
@@ -147,7 +150,7 @@ class Inspected:
             types = ", ".join(self.setup.source.rope.layer_types)
             raise UnsupportedModelError(
                 f"--self-test checks a model with one rotary table; {self.name} has one for each of {types}.",
-                "Without --self-test, inspect shows each: --layers TYPE",
+                "Without --self-test, inspect shows each of them: --layers TYPE",
             )
         trust = self.settings.trust_remote_code
         config = source_config(self.setup.source, trust) if self.setup else code.llama_config(self.geometry)

@@ -1,4 +1,4 @@
-"""Everything the formulas say about one method on one geometry."""
+"""Computes everything that the formulas say about one method on one geometry."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def inspect_rope(
     """Returns frequencies, wavelengths, rotations, divisors and reach.
 
     Args:
-        geometry: What the model was trained with.
+        geometry: The geometry that the model was trained with.
         method: The scaling to look at.
         seq_len: Sequence length for length-dependent methods [tokens].
-        warnings: What is already known to be worth saying.
+        warnings: Warnings to put first.
 
     Raises:
         MethodError: If the method cannot work on this geometry.

@@ -1,4 +1,4 @@
-"""Commands to type once methods are chosen: they say the model and the length once more, and run as they stand."""
+"""Commands that test the chosen methods; they name the model and the length, and run as printed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ropectl.lengths import format_length
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.tuning import Tuning
 
-#: Settings of a training, by budget: light in the memory of short sequences, full on whole ones.
+#: Settings of a training, by budget: light fits in the memory of short sequences, full trains on whole ones.
 RECIPES: dict[Tuning, dict[str, Any]] = {
     Tuning.light: {"positions": "pose", "steps": 400},
     Tuning.full: {"steps": 1000, "short_fraction": 0.1},
@@ -29,7 +29,7 @@ class NextCommands:
     Attributes:
         subject: The model's config, or plain numbers.
         target_length: The wanted length [tokens].
-        tuning: How much training there will be.
+        tuning: The amount of training that is planned.
     """
 
     subject: Inspected
@@ -40,7 +40,7 @@ class NextCommands:
         return shlex.quote(self.subject.settings.model)
 
     def _flags(self, replace: bool = True) -> str:
-        """Flags that say the model and the length once more."""
+        """Returns the flags that select the model and its reading once more."""
         settings = self.subject.settings
         words = []
         for name in (*CHECKPOINT.changed(settings), *PERMISSION.changed(settings)):
@@ -52,12 +52,12 @@ class NextCommands:
         return "".join(f" {word}" for word in words)
 
     def check(self) -> list[dict[str, str]]:
-        """Returns what shows whether a model that needs no scaling keeps what it promises."""
+        """Returns the command that checks a model which needs no scaling."""
         if self.subject.setup is None:
             return []
         length = format_length(self.target_length)
         command = f"ropectl eval-passkey {self._place()} --length {length}{self._flags(replace=False)}"
-        return [{"purpose": "Does it find what stands far away?", "command": command}]
+        return [{"purpose": "Does it find what is far away?", "command": command}]
 
     def recipe(self) -> dict[str, str] | None:
         """Returns the settings file that a training takes; None where there is none."""
@@ -68,7 +68,7 @@ class NextCommands:
         return {"file": RECIPE_FILE, "content": "\n".join(lines) + "\n"}
 
     def after(self, methods: Sequence[ScalingMethod]) -> list[dict[str, str]]:
-        """Returns what tests these methods, the first standing for the best where one is needed."""
+        """Returns the commands that test these methods; where one method is needed, the first is taken."""
         specs = "".join(f" -m {method.name}" for method in methods)
         target = f" --target-length {self.target_length}"
         numbers = self.subject.settings.geometry
@@ -98,6 +98,6 @@ class NextCommands:
         ]  # fmt: skip
 
     def _stem(self) -> str:
-        """A name for results, made of the model's."""
+        """Returns a name for results, made from the model's."""
         name = Path(self.subject.settings.model).name.removesuffix(".gguf").removeprefix("builtin:")
         return shlex.quote(name) or "model"

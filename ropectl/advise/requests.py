@@ -1,4 +1,4 @@
-"""Settings of ``inspect`` and of ``methods --choose``: questions about a model's config."""
+"""Settings of ``inspect`` and of ``methods --choose``, which read a model's config."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ropectl.setting_types import Settings, Tokens
 
 
 class InspectSettings(ConfigSettings):
-    """``inspect``."""
+    """The settings of ``inspect``."""
 
     methods: Annotated[
         MethodSpecs, Option(Panel.scaling, "SPEC", ("--method", "-m"), "the model's own scaling", "methods")
@@ -42,7 +42,7 @@ class InspectSettings(ConfigSettings):
 
 
 class ChoiceSettings(Settings):
-    """``methods --choose``."""
+    """The settings of ``methods --choose``."""
 
     model: Annotated[
         ModelName,
@@ -56,7 +56,7 @@ class ChoiceSettings(Settings):
     ] = None
     tuning: Annotated[
         Literal["none", "light", "full"],
-        Field(description="training there will be: none, light (some hundred steps) or full (as long as it takes)"),
+        Field(description="planned training: none, light (some hundred steps) or full (as long as it takes)"),
         Option(Panel.choosing, "HOW"),
     ] = "none"
     runtime: Annotated[

@@ -34,7 +34,7 @@ from ropectl.cli.commands.methods import methods
 from ropectl.cli.commands.patch import patch
 from ropectl.cli.commands.report import report
 from ropectl.cli.commands.verify_runtime import verify_runtime
-from ropectl.cli.help_text import paragraphs
+from ropectl.cli.output import EXIT_OF_SIGNAL
 from ropectl.errors import RopectlError
 from ropectl.memory import is_out_of_memory
 from ropectl.names import name_hint, near_names
@@ -42,7 +42,6 @@ from ropectl.printable import printable
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
-EXIT_OF_SIGNAL = 128  # plus its number: 130 for Ctrl-C, 143 for a polite kill
 EXIT_BROKEN_PIPE = 141  # as a program that SIGPIPE ended
 
 #: Commands that find their own finished work when they are called again.
@@ -88,12 +87,12 @@ class _ReaderLeft(BaseException):
 
 
 class _Group(TyperGroup):
-    """Says which command somebody may have meant, and whether anybody still reads."""
+    """The group of all commands: suggests names that were perhaps meant, and notices a reader that has left."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()  # a short output is written here, or not at all
+            sys.stdout.flush()  # what is short is written only here
         except BrokenPipeError:
             raise _ReaderLeft from None
         except typer.BadParameter as error:
@@ -125,7 +124,7 @@ _BY_NAME = {command.name: command for command in COMMANDS}
 
 
 def _register(typer_app: typer.Typer, command: CommandLine, function: Callable[..., None]) -> None:
-    typer_app.command(command.name, help=paragraphs(command.function), rich_help_panel=command.panel)(function)
+    typer_app.command(command.name, help="\n\n".join(command.paragraphs), rich_help_panel=command.panel)(function)
 
 
 for _command in COMMANDS:  # without their options, whose settings take a while to import
@@ -139,8 +138,8 @@ def full_command(name: str) -> Any:
     return get_command(single)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         from importlib.metadata import version
 
         print(version("ropectl"))
@@ -157,7 +156,7 @@ def _root(
 
 
 class _Interrupted(BaseException):
-    """Ctrl-C or a polite kill, which clean up alike; not a KeyboardInterrupt, which Typer would turn into exit code 1."""
+    """Ctrl-C or SIGTERM, which clean up in the same way; not a KeyboardInterrupt, which Typer would turn into exit code 1."""
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
@@ -165,7 +164,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _broken_torch() -> str | None:
-    """Returns what is wrong with torch if it does not import: libraries that need it complain of something else."""
+    """Returns what is wrong with torch if it does not import: libraries that need it then blame something else."""
     if "torch" in sys.modules:
         return None
     try:
@@ -176,7 +175,7 @@ def _broken_torch() -> str | None:
 
 
 def main() -> None:
-    """Runs the command line and exits: 0 done, 1 failed, 2 bad input, 3 a gate was not kept, 130 interrupted, 143 terminated."""
+    """Runs the command line and exits: 0 done, 1 failed, 2 bad input, 3 a limit was not met, 130 interrupted, 143 terminated."""
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (closed by the caller: >&-)

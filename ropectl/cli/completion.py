@@ -1,7 +1,7 @@
-"""Completion on TAB: names out of the registries, never a list of its own, and nothing that imports torch.
+"""Completion on TAB: names from the registries; nothing here imports torch.
 
-Typer asks these functions; ``ropectl --install-completion`` sets the shell up. Bash breaks words at ``:`` and ``=``, which
-specs are full of: :func:`run` puts them together before Typer looks, and gives back only what follows the last break.
+Typer calls these functions; ``ropectl --install-completion`` sets the shell up. Bash breaks words at ``:`` and ``=``, which
+specs are full of: :func:`run` joins them before Typer looks, and returns only what follows the last break.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from typing import Any
 
 #: Set by the script that Typer installs in the shell.
 REQUEST = "_ROPECTL_COMPLETE"
@@ -26,11 +23,17 @@ _BREAKS = ":="
 Offer = Callable[[str], list[str]]
 
 
-def names_in(module: str, attribute: str) -> Offer:
-    """Returns a completion by the entries of a table, whose module is imported when it is asked."""
+def names_in(place: str) -> Offer:
+    """Returns a completion by the names in a table, or in what a function returns; its module is imported when used.
+
+    Args:
+        place: The table or function as ``module:NAME``.
+    """
 
     def offer(incomplete: str) -> list[str]:
-        return _fitting(getattr(import_module(module), attribute), incomplete)
+        module, _, name = place.partition(":")
+        known = getattr(import_module(module), name)
+        return _fitting(known() if callable(known) else known, incomplete)
 
     return offer
 
@@ -40,57 +43,50 @@ def words(allowed: Iterable[str]) -> Offer:
     return lambda incomplete: _fitting(allowed, incomplete)
 
 
-def protocols(incomplete: str) -> list[str]:
-    """Returns the perplexity protocols."""
-    from ropectl.evaluate.perplexity.find_protocol import all_protocols
-
-    return _fitting(all_protocols(), incomplete)
-
-
 def methods(incomplete: str) -> list[str]:
-    """Method names; behind the colon the method's parameters."""
+    """Returns method names; after the colon the method's parameters."""
     from ropectl.rope.registry import all_methods
 
     return _specs(all_methods(), incomplete)
 
 
 def tasks(incomplete: str) -> list[str]:
-    """Task names; behind the colon the task's parameters."""
+    """Returns task names; after the colon the task's parameters."""
     from ropectl.tasks.registry import all_tasks
 
     return _specs(all_tasks(), incomplete)
 
 
 def models(incomplete: str) -> list[str]:
-    """Built-in models once their name has begun; before that, and for all others, the shell offers files."""
+    """Returns built-in models once their name has begun; the shell offers files before that, and for all other models."""
     from ropectl.hf.config.places import BUILTIN_MODELS
 
     return _fitting(BUILTIN_MODELS, incomplete) if incomplete else []
 
 
 def sources(incomplete: str) -> list[str]:
-    """Built-in texts once their name has begun; before that, and for all others, the shell offers files."""
+    """Returns built-in texts once their name has begun; the shell offers files before that, and for all other texts."""
     from ropectl.data.sources import source_names
 
     return _fitting(source_names(), incomplete) if incomplete else []
 
 
 def methods_or_models(incomplete: str) -> list[str]:
-    """Method names, and built-in models."""
+    """Returns method names, and built-in models."""
     from ropectl.rope.registry import all_methods
 
     return [*_fitting(all_methods(), incomplete), *models(incomplete)]
 
 
 def runtimes(incomplete: str) -> list[str]:
-    """Runtimes that are known."""
+    """Returns the known runtimes."""
     from ropectl.runtimes.matrix import all_runtimes
 
     return _fitting([runtime.name for runtime in all_runtimes()], incomplete)
 
 
 def asked_runtimes(incomplete: str) -> list[str]:
-    """Runtimes that can be asked for log-probabilities."""
+    """Returns the runtimes that can be asked for log-probabilities."""
     from ropectl.runtimes.matrix import all_runtimes
 
     return _fitting([runtime.name for runtime in all_runtimes() if runtime.probe is not None], incomplete)
@@ -101,7 +97,7 @@ def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _specs(kinds: dict[str, Any], incomplete: str) -> list[str]:
-    """Names, and behind the colon of a known one its parameters that are not given yet."""
+    """Returns names; after the colon of a known one its parameters that are not given yet."""
     name, colon, rest = incomplete.partition(":")
     if not colon:
         return _fitting(kinds, name)
@@ -110,7 +106,7 @@ def _specs(kinds: dict[str, Any], incomplete: str) -> list[str]:
     given, comma, last = rest.rpartition(",")
     before = f"{name}:{given}{comma}"
     taken = {pair.partition("=")[0] for pair in given.split(",")}
-    fields = {key: field for key, field in _fields(kinds[name]).items() if key not in taken}
+    fields = {key: field for key, field in kinds[name].model_fields.items() if key not in taken}
     key, equals, value = last.partition("=")
     if not equals:
         return [f"{before}{field}=" for field in _fitting(fields, key)]
@@ -118,12 +114,8 @@ def _specs(kinds: dict[str, Any], incomplete: str) -> list[str]:
     return [f"{before}{key}={word}" for word in _fitting(("true", "false"), value)] if is_switch else []
 
 
-def _fields(kind: type[BaseModel]) -> dict[str, Any]:
-    return kind.model_fields
-
-
 def joined(words: list[str], current: int) -> tuple[list[str], int]:
-    """Returns a command line's words as they were typed, from the words that bash makes of them.
+    """Returns a command line's words as they were typed, and the index of the one at the cursor.
 
     Args:
         words: As bash gives them: ``:`` and ``=`` are words.
@@ -146,10 +138,10 @@ def joined(words: list[str], current: int) -> tuple[list[str], int]:
 
 
 def run(app: Callable[[], None]) -> None:
-    """Answers a request of bash: Typer's answer for the words as they were typed, without what bash has already.
+    """Answers a request of bash: prints Typer's answer for the words as they were typed, without the part bash has.
 
     Args:
-        app: What runs the Typer application.
+        app: The function that runs the Typer application.
     """
     words, current = joined(os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"]))
     os.environ["COMP_WORDS"], os.environ["COMP_CWORD"] = "\n".join(words), str(current)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ropectl.option import Panel
 from ropectl.report.writers import formats
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-#: The panel in which all of them stand.
+#: The panel that shows all of them.
 RUN = Panel.run.value
 
 
@@ -60,10 +57,3 @@ ConfigFile = Annotated[
 PrintConfig = Annotated[
     bool, typer.Option("--print-config", help="Print the resolved settings and stop.", rich_help_panel=RUN)
 ]
-
-
-def print_settings(settings: BaseModel) -> None:
-    """Prints settings as JSON, as ``--print-config`` asks for."""
-    from ropectl.cli.output import print_json
-
-    print_json(settings.model_dump(mode="json"))

@@ -6,26 +6,35 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
 
 from ropectl.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ropectl.records import PatchRecord
     from ropectl.report.document import Part, View
+
+#: The measurement is done, and falls short of a limit that a flag set.
+EXIT_GATE = 3
+
+#: Plus the number of the signal: 130 for Ctrl-C, 143 for SIGTERM.
+EXIT_OF_SIGNAL = 128
 
 #: Width of tables that are written to a file or a pipe, where COLUMNS does not say another.
 PIPE_WIDTH = 80
 
-#: No table fits less: a terminal that says so, as some do that do not know their own width, is not believed.
+#: No table fits in less. Some terminals that do not know their own width report such a number; it is ignored.
 MIN_WIDTH = 20
 
 
 def is_main_process() -> bool:
-    """Returns whether this process speaks: the only one, or the first that a launcher started."""
+    """Returns whether this process may print: it is the only one, or the first that a launcher started."""
     return os.environ.get("RANK", "0") == "0"
 
 
@@ -40,13 +49,13 @@ def stderr_console() -> Console:
 
 
 def _says_columns() -> bool:
-    """Returns whether COLUMNS is a width: 0 stands for not knowing it."""
+    """Returns whether COLUMNS is a width; 0 means that it is unknown."""
     text = os.environ.get("COLUMNS", "")
     return text.isdecimal() and text.isascii() and int(text[:9]) > 0
 
 
 def _console(**options: Any) -> Console:
-    """A console that takes text as it is: no markup, no names of emoji, no character that moves a cursor."""
+    """Returns a console that prints text as it is: no markup, no names of emoji, no character that moves a cursor."""
     from ropectl.cli.plain import PlainConsole, PlainText
 
     console = PlainConsole(highlight=False, markup=False, emoji=False, **options)
@@ -76,6 +85,34 @@ def print_lines(lines: Sequence[str]) -> None:
         _write(printable(line, keep="\t") + "\n")
 
 
+def print_report(
+    record: Any,
+    form: str,
+    parts: Callable[[Any], Sequence[Part]],
+    lines: Callable[[Any], Sequence[str]] | None = None,
+    kind: type[PatchRecord] | None = None,
+) -> None:
+    """Prints a record that has no tables of results.
+
+    Args:
+        record: The record as JSON values.
+        form: ``human`` or ``json``.
+        parts: Makes the report for people.
+        lines: Makes lines to copy, which are printed below it.
+        kind: The type that the record is read as for both; by default they take the JSON values.
+    """
+    if form == "json":
+        print_json(record)
+        return
+    if kind is not None:
+        from ropectl.records.reading import read_as
+
+        record = read_as(kind, record, "The result", kind.written_by)
+    print_parts(parts(record))
+    if lines is not None:
+        print_lines(lines(record))
+
+
 def _write(text: str) -> None:
     from ropectl.cli.plain import encodable
 
@@ -83,31 +120,38 @@ def _write(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Tells a person something that is not a result."""
+    """Prints something that is not a result."""
     say(stderr_console(), f"note: {text}")
 
 
 def warn(text: str) -> None:
-    """Tells a person what may make the result mean something else."""
+    """Prints something that may change what the result means."""
     say(stderr_console(), f"warning: {text}")
 
 
 def say(console: Console, text: str) -> None:
-    """One line in a log, wrapped at words on a terminal."""
+    """Prints one line in a log; on a terminal it is wrapped at words."""
     console.print(text, soft_wrap=not console.is_terminal)
 
 
+def gate_failed(messages: Sequence[str]) -> NoReturn:
+    """Prints a warning for each limit that is not met, and exits with code 3."""
+    for message in messages:
+        warn(message)
+    raise typer.Exit(EXIT_GATE)
+
+
 def quiet_libraries() -> None:
-    """Keeps what concerns libraries, not the user, off the screen. To be called before they are imported."""
+    """Silences messages of libraries that do not concern the user. To be called before they are imported."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")
     if not os.environ.get("ROPECTL_DEBUG"):
-        warnings.filterwarnings("ignore", category=FutureWarning)  # what a library will rename some day
+        warnings.filterwarnings("ignore", category=FutureWarning)  # about future versions of libraries
 
 
 def check_one_process(command: str) -> None:
-    """Checks that no launcher started the command several times: each process would measure all of it.
+    """Checks that no launcher started the command several times: each process would measure everything.
 
     Raises:
         ConfigError: If one did.
@@ -117,16 +161,16 @@ def check_one_process(command: str) -> None:
     count = os.environ.get("WORLD_SIZE", "1")
     if count != "1":
         raise ConfigError(
-            f"{command} is one process; a launcher started {count}.",
-            "Start it by itself. Processes share the work of: ropectl compare-methods",
+            f"{command} runs as one process; a launcher started {count}.",
+            "Start it without the launcher. Processes can share the work of: ropectl compare-methods",
         )
 
 
 def check_new(path: Path | None, overwrite: bool) -> None:
-    """Checks that a result file can be written and would not take the place of another.
+    """Checks that a result file can be written, and replaces another only if that was asked for.
 
     Raises:
-        ConfigError: If it cannot, or would, and that was not asked for.
+        ConfigError: If it cannot be written, or is there already without ``overwrite``.
     """
     from ropectl.errors import ConfigError
     from ropectl.runs import check_writable
@@ -146,7 +190,7 @@ def show(json: Any, view: View, form: str, record: Any = None) -> None:
 
     Args:
         json: The record as JSON values.
-        view: What it looks like.
+        view: The tables and sentences that it is shown as.
         form: ``human``, ``json`` or one of ``ropectl.report.writers.formats``.
         record: The record as the view takes it; by default it is read from its JSON values.
     """
@@ -165,9 +209,14 @@ def show(json: Any, view: View, form: str, record: Any = None) -> None:
 
 def present(record: dict[str, Any], view: View, form: str, out: Path | None = None) -> None:
     """Prints a record as :func:`show` does, and writes it to a file if one is named, always as JSON."""
+    show(record, view, form)
+    write_record(record, out)
+
+
+def write_record(record: dict[str, Any], out: Path | None) -> None:
+    """Writes a record to a file as JSON, if one is named."""
     from ropectl.runs import write_json
 
-    show(record, view, form)
     if out is not None:
         write_json(out, record)
         note(f"Record: {out}")

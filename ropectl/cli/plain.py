@@ -1,4 +1,4 @@
-"""The last step before text is printed: nothing in it controls the terminal, and the encoding has all of its characters."""
+"""The last step before text is printed: no character controls the terminal, and the encoding can write them all."""
 
 from __future__ import annotations
 
@@ -10,37 +10,33 @@ from ropectl.report.graphics import ASCII
 
 
 def encodable(text: str, encoding: str) -> str:
-    """Returns a text with what an encoding lacks in other characters: drawings in ASCII, the rest as ``?``."""
+    """Returns a text without characters that an encoding lacks: drawings become ASCII, the rest ``?``."""
     if encoding.lower().startswith("utf"):
         return text
     return text.translate(ASCII).encode(encoding, "replace").decode(encoding)
 
 
 class PlainConsole(Console):
-    """A console whose reader may leave: rich would end the program with 1 then, as if it had failed."""
+    """A console whose reader may leave; rich would then exit with code 1, as if the program had failed."""
 
     def on_broken_pipe(self) -> None:
-        """Lets the error through that is being handled, to whoever knows exit codes."""
+        """Raises the error that is being handled again, to be turned into an exit code elsewhere."""
         self.quiet = True
         raise
 
 
 class PlainText(RenderHook):
-    """Cleans what a console is given to print.
-
-    Args:
-        console: The console.
-    """
+    """Cleans everything that a console prints."""
 
     def __init__(self, console: Console) -> None:
         self._encoding = console.encoding
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Wraps what is to be printed."""
+        """Returns the same renderables, each wrapped in one that cleans it."""
         return [_Cleaned(each, self) for each in renderables]
 
     def clean(self, text: str) -> str:
-        """Returns a text without controls that the console's encoding can write."""
+        """Returns a text without controls, in characters that the console's encoding can write."""
         return encodable(printable(text, keep="\n"), self._encoding)
 
 
@@ -55,11 +51,11 @@ class _Cleaned:
         ]
         if console.is_terminal:
             yield from segments
-        else:  # no styles there: the text is all
+        else:  # only the text, without styles
             yield Segment(_trimmed("".join(segment.text for segment in segments if not segment.control)))
 
 
 def _trimmed(text: str) -> str:
-    """A text whose lines end where their writing does."""
+    """Returns a text without spaces at the ends of lines."""
     *lines, rest = text.split("\n")
     return "\n".join([*(line.rstrip(" ") for line in lines), rest])

@@ -1,4 +1,4 @@
-"""How far long work is, on stderr: a bar on a terminal, lines in a log."""
+"""Shows the progress of long work on stderr: a bar on a terminal, lines in a log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ropectl.cli.output import is_main_process, say, stderr_console
 from ropectl.reporter import Reporter
 
-#: In a log, a line about training at most every so many seconds.
+#: Least time between two lines about training in a log [seconds].
 LOG_EVERY = 10.0
 
 
@@ -18,7 +18,7 @@ class BarReporter(Reporter):
     """Shows a bar with rate and remaining time, and notes above it; silent off the main process.
 
     Args:
-        label: What notes are about, where several things are worked on.
+        label: The prefix of notes, where there are several pieces of work.
     """
 
     def __init__(self, label: str = "") -> None:
@@ -56,14 +56,14 @@ class BarReporter(Reporter):
             say(self._console, f"note: {self._label}{text}")
 
     def start(self, what: str, total: float = 0.0, unit: str = "tokens") -> None:
-        """Begins a bar of its own; one that only moves where it is not known how much is to come."""
-        self._progress.start()  # not before: until here the bars of loading weights have the screen
+        """Begins a new bar; it only pulses where the total is unknown."""
+        self._progress.start()  # not earlier: until here the bars of loading weights use the screen
         self._end_part()
         self._part = self._progress.add_task(what, total=total or None, state="")
         self._unit, self._began, self._done, self._cost = unit, time.monotonic(), 0, 1.0
 
     def cell(self, method: str, part: str, cost_per_token: float = 1.0) -> None:
-        """Names what is measured next; in a log, once for each method."""
+        """Shows what is measured next; in a log, once for each method."""
         self._cost = cost_per_token
         if self._live:
             self._progress.update(self._part, description=f"{method} {part}")
@@ -90,7 +90,7 @@ class BarReporter(Reporter):
         self._training = self._progress.add_task("training", total=total, completed=done, state="")
 
     def step(self, metrics: Mapping[str, Any]) -> None:
-        """Shows a finished step; in a log, now and then."""
+        """Shows a finished step; in a log, only some of them."""
         self._end_part()
         step = metrics["step"]
         state = f"{step}/{self._steps} loss {metrics['loss']:.3f} {metrics['tokens_per_second']:,.0f} tokens/s"
@@ -116,7 +116,7 @@ class BarReporter(Reporter):
 
     @contextmanager
     def nested(self, label: str) -> Iterator[Reporter]:
-        """Gives the screen to a training."""
+        """Stops the bar, so that a training can use the screen."""
         self._progress.stop()
         with BarReporter(label) as reporter:
             yield reporter

@@ -1,4 +1,4 @@
-"""A command's options, made from the settings that it takes: name, help, default and completion are those of the fields."""
+"""A command's options, made from the fields of its settings: name, help, default and completion."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _UNIT = re.compile(r" \[[a-z ]+]$")
 def setting_parameters(kind: type[BaseModel]) -> list[inspect.Parameter]:
     """Returns an option, or an argument, for every setting that has one.
 
-    All are None where nothing is given, so that a file's value is overridden by flags only. Numbers are taken as they
-    are typed: the settings read them, and refuse them in the same words as those of a file.
+    All are None where nothing is given, so that a file's value is overridden by flags only. Numbers stay as they
+    were typed: the settings read them, and refuse them in the same words as those of a file.
 
     Args:
         kind: The settings. Those of a class are shown before those of its bases.
@@ -47,7 +47,7 @@ def rest_of_argument(kind: type[BaseModel]) -> tuple[str, str] | None:
 
 
 def help_text(field: FieldInfo) -> str:
-    """Returns a setting's help: its description as a sentence, without unit, and what is in force if it is not given."""
+    """Returns a setting's help: its description as a sentence, without the unit, and the default."""
     option, default = option_of(field), field.default
     text = _UNIT.sub("", str(field.description))
     said = f": {option.default}" if option is not None and option.default else ""
@@ -70,7 +70,8 @@ def _parameter(kind: type[BaseModel], name: str, option: Option) -> inspect.Para
     types = value_types(field.annotation)
     rest = rest_of_argument(kind)
     annotation: Any = Path if Path in types else bool if bool in types else str
-    if option.is_repeated or _is_list(field) or (rest is not None and rest[0] == name):
+    is_list = getattr(field.annotation, "__origin__", None) is tuple
+    if is_list or option.is_repeated or (rest is not None and rest[0] == name):
         annotation = list[str]
     shared: dict[str, Any] = {
         "help": help_text(field),
@@ -87,10 +88,6 @@ def _parameter(kind: type[BaseModel], name: str, option: Option) -> inspect.Para
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[wanted, info])
 
 
-def _is_list(field: FieldInfo) -> bool:
-    return getattr(field.annotation, "__origin__", None) is tuple
-
-
 def _spellings(name: str, field: FieldInfo, option: Option) -> tuple[str, ...]:
     flag = f"--{name.replace('_', '-')}"
     if field.annotation is not bool:
@@ -103,6 +100,7 @@ def _completion(field: FieldInfo, option: Option) -> Callable[[str], list[str]] 
         return completion.words(words)
     if option.offers is None:
         return None
-    module, colon, table = option.offers.partition(":")
-    offer: completion.Offer = completion.names_in(module, table) if colon else getattr(completion, module)
+    if ":" in option.offers:
+        return completion.names_in(option.offers)
+    offer: completion.Offer = getattr(completion, option.offers)
     return offer

@@ -10,7 +10,7 @@ from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.setup import Setup, default_lengths, missing_lengths_notes
-from ropectl.evaluate.shared_config import PASSKEYS
+from ropectl.evaluate.shared_config import PASSKEYS, evenly_spaced
 from ropectl.hf.model_settings import CHECKPOINT, SCALING
 from ropectl.records import FEW_DOCUMENTS, PlannedModel
 from ropectl.reporter import Reporter
@@ -141,7 +141,7 @@ def passkey_prompts(setup: Setup, lengths: Sequence[int] = ()) -> PasskeyPrompts
     assert isinstance(config, CompareConfig)
     builder = PromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed)
     return PasskeyPrompts(
-        Passkey(distractors=config.distractors), builder, lengths, config.depth_values(), config.trials
+        Passkey(distractors=config.distractors), builder, lengths, evenly_spaced(config.depths), config.trials
     )
 
 

@@ -22,7 +22,7 @@ from ropectl.setting_types import HomePath, Positions, Texts, Tokens
 
 
 class PerplexityConfig(TextConfig):
-    """``eval-perplexity``."""
+    """The settings of ``eval-perplexity``."""
 
     method: MethodSpec = None
     lengths: MeasuredLengths = ()
@@ -32,7 +32,7 @@ class PerplexityConfig(TextConfig):
             description="what is scored: prefix (first N tokens), sliding (windows of N), overlapping (all of each window), "
             "tail (the same last tokens, given N) or key-tokens (those that gain from a long context)"
         ),
-        Option(Panel.protocol, "NAME", offers="protocols"),
+        Option(Panel.protocol, "NAME", offers="ropectl.evaluate.perplexity.find_protocol:all_protocols"),
     ] = "prefix"
     preset: Annotated[
         str | None,
@@ -74,7 +74,7 @@ class PerplexityConfig(TextConfig):
 
 
 class PasskeyConfig(PasskeyGrid):
-    """``eval-passkey``."""
+    """The settings of ``eval-passkey``."""
 
     method: MethodSpec = None
     lengths: MeasuredLengths = ()
@@ -107,7 +107,7 @@ class PasskeyConfig(PasskeyGrid):
 
 
 class CompareConfig(TextConfig, PasskeyGrid):
-    """``compare-methods``."""
+    """The settings of ``compare-methods``."""
 
     factor: Annotated[Factor, Option(Panel.scaling, "S", is_repeated=True)] = None
     others: Annotated[

@@ -1,4 +1,4 @@
-"""Settings that measurements share: the model as it is run, the text, the grid of passkeys."""
+"""Settings that measurements share: the model and how it runs, the text, the grid of passkeys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODELS_TOLERANCE = 0.02
 #: Share of the hidden numbers that must be retrieved for a length to count as used.
 USES_ACCURACY = 0.9
 
-VERDICT = Group("limits that verdicts are made with")
+VERDICT = Group("limits that verdicts use")
 PASSKEYS = Group("which passkeys are asked for")
 
 Text = Annotated[
@@ -51,7 +51,7 @@ Trials = Annotated[
     int, Field(ge=1, description="prompts per length and depth"), Option(Panel.measurement, "N"), PASSKEYS
 ]
 Seed = Annotated[
-    int, Field(description="chooses keys, filler and everything else that is drawn"), Option(Panel.measurement, "N")
+    int, Field(description="chooses keys, filler and everything else that is random"), Option(Panel.measurement, "N")
 ]
 Chat = Annotated[
     bool,
@@ -61,12 +61,12 @@ Chat = Annotated[
 
 
 def evenly_spaced(depths: int) -> list[float]:
-    """Returns so many depths, 0 and 1 included; a single one is the middle."""
+    """Returns ``depths`` shares of a length from 0 to 1; a single one is the middle."""
     return [0.5] if depths == 1 else [index / (depths - 1) for index in range(depths)]
 
 
 class ModelConfig(ModelSettings):
-    """A model, and how it is loaded and run."""
+    """The model, and how it is loaded and run."""
 
     dtype: WeightType = "auto"
     device: Device = "auto"
@@ -106,7 +106,3 @@ class PasskeyGrid(ModelConfig):
         PASSKEYS,
     ] = 0
     seed: Seed = 0
-
-    def depth_values(self) -> list[float]:
-        """Returns the depths, in [0, 1]."""
-        return evenly_spaced(self.depths)

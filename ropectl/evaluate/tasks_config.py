@@ -14,7 +14,6 @@ from ropectl.evaluate.shared_config import (
     ModelConfig,
     Seed,
     Text,
-    evenly_spaced,
 )
 from ropectl.hf.model_settings import MethodSpec
 from ropectl.option import Option, Panel
@@ -22,7 +21,7 @@ from ropectl.setting_types import Texts
 
 
 class TasksConfig(ModelConfig):
-    """``eval-tasks``."""
+    """The settings of ``eval-tasks``."""
 
     method: MethodSpec = None
     tasks: Annotated[
@@ -52,7 +51,3 @@ class TasksConfig(ModelConfig):
         ),
         Option(Panel.measurement, "A"),
     ] = None
-
-    def depth_values(self) -> list[float]:
-        """Returns the depths, in [0, 1]."""
-        return evenly_spaced(self.depths)

@@ -91,6 +91,8 @@ class PatchRecord:
         training: How it was trained; in the record of ``finetune``.
     """
 
+    written_by: ClassVar[str] = "patch"
+
     schema_version: int = SCHEMA_VERSION
     output: str | None = None
     method: str

@@ -1,4 +1,4 @@
-"""Methods as data, for listings, documentation and other programs."""
+"""Describes methods as data, for listings, documentation and other programs."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""Which methods are worth testing on a geometry for a wanted length: a rule over computed quantities, no opinion.
+"""Chooses the methods worth testing on a geometry for a wanted length, by a rule over computed quantities.
 
-For every method that a factor is enough for, three things are computed:
+For every method that needs only a factor, three things are computed:
 
-- **computes**: up to which length it uses only rotations seen in training, at the wanted length;
+- **computes**: the length up to which it uses only rotations seen in training, at the wanted length;
 - **crowding**: the divisor of the fastest pair, by which neighbouring tokens move closer together;
 - **shift**: the mean of ln f_i over the pairs that completed a turn in training, up to the trained length. Those pairs
   carry ordinary text, and on the built-in model the order of shifts is the order of what methods cost there.
 
 The rule: a method that computes less than the wanted length is passed over, unless it is trained. A crowded one needs
-long training. Of what remains, the smaller the shift the better. Without training the best method that follows the
-length is added, which is the trained model up to the trained length; a trained one has to be frozen, which takes that away.
+long training. Of the rest, the smaller the shift the better. Without training the best method that follows the length
+is added, which is the trained model up to the trained length; for training it has to be frozen, which takes that away.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ropectl.rope.tuning import Tuning
 #: Most methods that are picked.
 MAX_PICKS = 4
 
-#: A divisor counts as 1 up to this, and two as equal whose ratio is no more.
+#: A divisor counts as 1 up to this, and two count as equal up to this ratio.
 UNMOVED = 1 + 1e-9
 
 #: Up to this, a divisor of the fastest pair is a small change.
@@ -37,11 +37,11 @@ SLIGHT = 1.05
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method at the wanted length, with what decides about it.
+    """A method at the wanted length, with the quantities of the rule.
 
     Attributes:
         method: The method.
-        computes: Up to which length it uses only rotations seen in training [tokens]; None for any.
+        computes: The length up to which it uses only rotations seen in training [tokens]; None for any.
         crowding: Divisor of the fastest pair up to the trained length.
         shift: Mean ln f_i over the pairs that completed a turn in training, up to the trained length.
     """
@@ -57,13 +57,13 @@ class Candidate:
 
     @property
     def slowing(self) -> float:
-        """By how much the pairs that carry ordinary text are slowed, in the geometric mean."""
+        """The geometric mean of the divisors of the pairs that carry ordinary text."""
         return math.exp(self.shift)
 
 
 @dataclass(frozen=True)
 class Passed:
-    """A method that is not picked, by name, and why."""
+    """A method that is not picked, and why."""
 
     name: str
     reason: str
@@ -71,14 +71,14 @@ class Passed:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is worth testing, the best first by the rule, and what is not."""
+    """The methods worth testing, the best first by the rule, and the others."""
 
     picks: tuple[Candidate, ...]
     passed: tuple[Passed, ...]
 
 
 def weigh(method: ScalingMethod, geometry: RopeGeometry, target_length: int) -> Candidate:
-    """Returns a method with what decides about it.
+    """Returns a method with the quantities of the rule.
 
     Raises:
         MethodError: If it cannot work on this geometry.
@@ -101,9 +101,9 @@ def choose(
     """Returns which methods to test for a wanted length, and why not the others.
 
     Args:
-        geometry: What the model was trained with.
+        geometry: The geometry that the model was trained with.
         target_length: The wanted length, above the trained one [tokens].
-        tuning: How much training there will be.
+        tuning: The amount of training that is planned.
         obstacle: Returns why a method cannot be used on the model or in its runtime; None where it can.
     """
     candidates, passed = _candidates(geometry, target_length, obstacle)
@@ -124,7 +124,7 @@ def choose(
 def _candidates(
     geometry: RopeGeometry, target_length: int, obstacle: Callable[[ScalingMethod], str | None]
 ) -> tuple[list[Candidate], list[Passed]]:
-    """Every method but the baseline, at the wanted length; and those that cannot be."""
+    """Returns every method but the baseline, at the wanted length; and those that cannot be used."""
     factor = target_length / geometry.original_max_position_embeddings
     candidates, passed = [], []
     for name, kind in all_methods().items():
@@ -149,21 +149,21 @@ def _candidates(
 
 
 def _unfit(candidate: Candidate, target_length: int, tuning: Tuning) -> str | None:
-    """Why a method is not for this much training; None where it is."""
+    """Returns why a method does not suit this amount of training; None where it does."""
     if tuning is Tuning.none and not candidate.reaches(target_length):
         return f"computes {candidate.computes} of the {target_length} tokens: past that slow pairs turn further than in training."
     if tuning is not Tuning.full and candidate.crowding > UNMOVED:
         closer = f"moves neighbouring tokens {_apart(candidate.crowding, 1.0, 4)[0]} times closer together"
         if candidate.crowding <= SLIGHT:
-            return f"{closer}: little, but methods that leave them where they are come first."
+            return f"{closer}: a small change, but methods that do not move them come first."
         return f"{closer}, which takes long training."
     if tuning is not Tuning.none and candidate.method.depends_on_seq_len:
-        return "follows the length, which training takes from it: it would be frozen."
+        return "follows the length, but would have to be frozen for training."
     return None
 
 
 def _short_list(fitting: Sequence[Candidate], tuning: Tuning) -> list[Candidate]:
-    """The best of each kind: static ones, with full training one that is crowded, without training one that follows."""
+    """Returns the best of each kind: static ones, with full training a crowded one, without training one that follows."""
     static = [one for one in fitting if not one.method.depends_on_seq_len and one.crowding <= UNMOVED]
     crowded = [one for one in fitting if one.crowding > UNMOVED]
     following = [one for one in fitting if one.method.depends_on_seq_len and one.crowding <= UNMOVED]
@@ -172,20 +172,20 @@ def _short_list(fitting: Sequence[Candidate], tuning: Tuning) -> list[Candidate]
 
 
 def _later(candidate: Candidate, target_length: int, picks: Sequence[Candidate]) -> str:
-    """Why a fitting method is not among those picked."""
+    """Returns why a method that fits is not among those picked."""
     if not candidate.reaches(target_length) and any(one.reaches(target_length) for one in picks):
         return f"computes {candidate.computes} of the {target_length} tokens; others compute all of them."
     if candidate.method.depends_on_seq_len:
-        return "another that follows the length comes before it."
+        return "another method that follows the length ranks before it."
     is_crowded = candidate.crowding > UNMOVED
     rivals = [
         one for one in picks if not one.method.depends_on_seq_len and (one.crowding > UNMOVED) == is_crowded
-    ]  # none of which slows more: that is how they are sorted
+    ]  # none of them slows more, since they are sorted
     most = max((one.slowing for one in rivals), default=candidate.slowing)
     if candidate.slowing <= most * UNMOVED:
-        return f"{slowing_text(candidate)}, as another before it does."
+        return f"{slowing_text(candidate)}, as one ranked before it does."
     own, other = _apart(candidate.slowing, most, 3)
-    return f"divides the frequencies that carry ordinary text by {own} on average, those before it by at most {other}."
+    return f"divides the frequencies that carry ordinary text by {own} on average, those ranked before it by at most {other}."
 
 
 def slowing_text(candidate: Candidate) -> str:
@@ -197,7 +197,7 @@ def slowing_text(candidate: Candidate) -> str:
 
 
 def _apart(first: float, second: float, digits: int) -> tuple[str, str]:
-    """Two different numbers with as many digits, from so many up, as tell them apart."""
+    """Returns two different numbers with as many digits as tell them apart, at least ``digits``."""
     for count in range(digits, 17):
         texts = f"{first:.{count}g}", f"{second:.{count}g}"
         if texts[0] != texts[1]:

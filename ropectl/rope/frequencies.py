@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from ropectl.rope.geometry import RopeGeometry
 
-#: A rotation may pass its trained value by this share before it counts as unseen (float rounding).
+#: A rotation may exceed its trained value by this share before it counts as unseen (float rounding).
 REACH_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class RopeFrequencies:
-    """What a scaling method computes: all that attention needs to know about it.
+    """The result of a scaling method: all that attention needs to know about it.
 
     Attributes:
         inv_freq: (P,) angular frequency of each pair [radians/token], fastest pair first.
@@ -34,7 +34,7 @@ def base_inv_freq(rotary_dim: int, rope_theta: float) -> tuple[float, ...]:
 
 
 def rebased_inv_freq(geometry: RopeGeometry, rope_theta: float) -> tuple[float, ...]:
-    """Returns the frequencies of a model whose base is another, shape (P,) [radians/token]; what stood still still does."""
+    """Returns the frequencies of a model whose base is another, shape (P,) [radians/token]; pairs that do not turn stay so."""
     turning, standing = geometry.turning_pairs, geometry.num_pairs - geometry.turning_pairs
     return (*base_inv_freq(geometry.rotary_dim, rope_theta)[:turning], *(0.0,) * standing)
 

@@ -1,4 +1,4 @@
-"""The numbers that fix an unscaled rotary position embedding: three, and a fourth where some pairs stand still."""
+"""The numbers that define an unscaled rotary position embedding: three, and a fourth where some pairs stand still."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.names import name_hint
 
-#: No head is wider by far; a larger number is a typing error.
+#: Far wider than any head; a larger number is a typing error.
 MAX_ROTARY_DIM = 65_536
 
 
@@ -22,7 +22,7 @@ def describe_rotary_dim(geometry: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class RopeGeometry:
-    """What a model's rotary embedding looked like in pre-training.
+    """A model's rotary embedding as it was in pre-training.
 
     Attributes:
         rotary_dim: d, rotated dimensions per head: even, at least 2. The part of ``head_dim`` that

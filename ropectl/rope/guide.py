@@ -1,4 +1,4 @@
-"""What a person wants to know of a method before choosing it: in words, beside its formula."""
+"""Explanations of methods in words, for people who choose one."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class MethodGuide:
-    """A method explained. It lives in the method's own file; what can be computed is not written here.
+    """A method explained. It is written in the method's own file, and says nothing that can be computed.
 
     Attributes:
-        fast: What becomes of fast pairs, those that turn many times within the trained length.
-        slow: What becomes of slow pairs, those that never completed a turn.
+        fast: The effect on fast pairs, those that turn many times within the trained length.
+        slow: The effect on slow pairs, those that never completed a turn.
         use: When the method is worth using.
         tuning: Whether it works without training, and what training does for it.
-        short_text: What it costs on text that the model was trained for.
-        cache: What holds of cached keys while text is generated.
-        runtimes: How it travels to other programs.
-        measured: What it did where ropectl measured it, with the numbers of the README; empty if it was not.
+        short_text: The cost on text of lengths that the model was trained for.
+        cache: The consequences for cached keys while text is generated.
+        runtimes: The forms in which other programs can load it.
+        measured: Results that ropectl measured, with the numbers of the README; empty if there are none.
     """
 
     fast: str

@@ -1,4 +1,4 @@
-"""What a scaling method is: parameters, a formula, a reference, and the config that expresses it."""
+"""The base class of scaling methods: parameters, a formula, a reference, and the config that expresses it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ropectl.rope.guide import MethodGuide
 from ropectl.rope.proportional import SHARE, STOPPING_DIVISOR, proportional_block
 from ropectl.specs import explain, format_spec
 
-#: No published method extends by more; larger numbers only overflow.
+#: No published method extends further; larger numbers only overflow.
 MAX_FACTOR = 1e6
 
-#: Widest spec that is shown whole where space is short.
+#: Longest spec that is shown in full where space is short.
 SHORT_SPEC_WIDTH = 24
 
 
 class Reference(NamedTuple):
-    """Where a method was published."""
+    """The publication of a method."""
 
     title: str
     arxiv: str = ""
@@ -55,7 +55,7 @@ class RopeConfigPatch:
 
 
 def _same_target(given: Any, factor: float, geometry: RopeGeometry) -> bool:
-    """Whether two factors mean the same number of tokens; what is no number is left to the field's own check."""
+    """Returns whether two factors mean the same number of tokens; anything but a number is left to the field's own check."""
     try:
         return geometry.target_length(float(given)) == geometry.target_length(factor)
     except (ValueError, OverflowError):
@@ -63,7 +63,7 @@ def _same_target(given: Any, factor: float, geometry: RopeGeometry) -> bool:
 
 
 def factor_field() -> Any:
-    """Declares the field ``factor``, s = L'/L: required, because it is what is asked for."""
+    """Declares the field ``factor``, s = L'/L: required, because it is the request itself."""
     return Field(ge=1.0, le=MAX_FACTOR, description="extension factor s = L'/L", json_schema_extra={"unit": "1"})
 
 
@@ -81,9 +81,9 @@ class ScalingMethod(BaseModel, ABC):
     title: ClassVar[str]
     formula: ClassVar[str]
     reference: ClassVar[Reference]
-    #: What the method becomes in a stock config, for people.
+    #: The type in a stock config that computes it, for people.
     native: ClassVar[str]
-    #: What a person wants to know before choosing it; None where a package's method does not say.
+    #: The explanation for people; None where a package's method has none.
     guide: ClassVar[MethodGuide | None] = None
     #: Whether the frequencies may change with the length of the sequence.
     varies_with_length: ClassVar[bool] = False
@@ -93,7 +93,7 @@ class ScalingMethod(BaseModel, ABC):
         """Returns the frequencies for a sequence of ``seq_len`` tokens.
 
         Args:
-            geometry: What the model was trained with.
+            geometry: The geometry that the model was trained with.
             seq_len: n, length of the whole sequence [tokens]; only length-dependent methods read it,
                 and take the trained length where it is None.
 
@@ -103,7 +103,7 @@ class ScalingMethod(BaseModel, ABC):
 
     @property
     def depends_on_seq_len(self) -> bool:
-        """Whether these parameters make the frequencies depend on the length of the sequence."""
+        """True if these parameters make the frequencies depend on the length of the sequence."""
         return self.varies_with_length
 
     def native_config(self, geometry: RopeGeometry) -> RopeConfigPatch | None:
@@ -112,7 +112,7 @@ class ScalingMethod(BaseModel, ABC):
 
     @classmethod
     def from_native(cls, rope_parameters: dict[str, Any], geometry: RopeGeometry) -> Self | None:
-        """Returns the method that a stock ``rope_parameters`` block stands for, or None if it is another's."""
+        """Returns the method that a stock ``rope_parameters`` block stands for, or None if it belongs to another method."""
         return None
 
     @classmethod
@@ -156,14 +156,14 @@ class ScalingMethod(BaseModel, ABC):
         return geometry.target_length(getattr(self, "factor", 1.0))
 
     def capacity(self, geometry: RopeGeometry) -> int | None:
-        """Returns the context past which the method is out of its depth [tokens]; None if it follows the length."""
+        """Returns the context up to which the method is meant to work [tokens]; None if it follows the length."""
         return None if self.depends_on_seq_len else self.target_length(geometry)
 
     def frozen_config(self, geometry: RopeGeometry, seq_len: int) -> RopeConfigPatch:
         """Returns a config that computes, at every position, what this method computes for ``seq_len`` tokens.
 
         The native type where the method does not depend on the length and has one, else the universal
-        form. Evaluating a length-dependent method this way makes its numbers independent of whatever
+        form. Evaluating a length-dependent method this way makes its numbers independent of what
         was run before, which the ``dynamic`` type of transformers is not.
         """
         native = None if self.depends_on_seq_len else self.native_config(geometry)
@@ -173,7 +173,7 @@ class ScalingMethod(BaseModel, ABC):
         """Returns the config that a model or checkpoint is given: the native type if exact, else the universal form.
 
         Args:
-            geometry: What the model was trained with.
+            geometry: The geometry that the model was trained with.
             seq_len: Freeze a length-dependent method at this length [tokens]. Without it such a method
                 takes its native form, which follows the length, or is frozen at its target.
         """
@@ -189,7 +189,7 @@ class ScalingMethod(BaseModel, ABC):
 
     @property
     def label(self) -> str:
-        """The spec for people: long lists of numbers as their count."""
+        """The spec for people, with long lists of numbers shown as their count."""
         return short_spec(str(self))
 
     def __str__(self) -> str:
@@ -197,7 +197,7 @@ class ScalingMethod(BaseModel, ABC):
 
 
 def short_spec(spec: str) -> str:
-    """Returns a method spec for people: where it is long, its lists of numbers as their count."""
+    """Returns a method spec for people: in a long one, lists of numbers are shown as their count."""
     if len(spec) <= SHORT_SPEC_WIDTH:
         return spec
     name, _, rest = spec.partition(":")
@@ -227,7 +227,7 @@ def universal_config(geometry: RopeGeometry, frequencies: RopeFrequencies, lengt
         "attention_factor": frequencies.attention_factor,
     }
     if geometry.num_turning is not None:
-        rope_parameters[SHARE] = 1.0  # the share that the model's own block says would shorten this table
+        rope_parameters[SHARE] = 1.0  # the share in the model's own block would shorten this table
     factor = frequencies.attention_factor
     hints = {} if factor == 1.0 else {"short_mscale": factor, "long_mscale": factor}  # all that vLLM and sglang read
     return RopeConfigPatch(rope_parameters, length, hints)

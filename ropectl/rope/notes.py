@@ -1,4 +1,4 @@
-"""What a person should know before relying on a method's numbers; arithmetic only."""
+"""Notes to read before relying on a method's numbers; arithmetic only."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def method_notes(method: ScalingMethod, geometry: RopeGeometry, seq_len: int | N
 
     Args:
         method: The method.
-        geometry: What the model was trained with.
-        seq_len: The sequence length that a length-dependent method is looked at for [tokens].
+        geometry: The geometry that the model was trained with.
+        seq_len: The sequence length at which a length-dependent method is evaluated [tokens].
     """
     notes: list[str] = []
     trained = geometry.original_max_position_embeddings

@@ -1,4 +1,4 @@
-"""A picture of a method: by how much it slows each pair, on a geometry that many models share. Computed, not drawn."""
+"""Profiles of methods: by how much each slows each pair, on a geometry that many models share."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def reference_method(kind: type[ScalingMethod]) -> ScalingMethod | None:
 
 @dataclass(frozen=True)
 class PairProfile:
-    """What a method does to one pair.
+    """The effect of a method on one pair.
 
     Attributes:
-        pair: Its index.
+        pair: The index of the pair.
         wavelength: Tokens of a whole turn, as trained.
         turns: Turns within the trained length.
-        divisor: By how much it is slowed; None for a pair that is stopped.
+        divisor: The factor by which it is slowed; None for a pair that is stopped.
     """
 
     pair: int
@@ -43,14 +43,14 @@ class PairProfile:
 
 @dataclass(frozen=True)
 class DivisorProfile:
-    """What a method does to pairs of a geometry.
+    """The effect of a method on pairs of a geometry.
 
     Attributes:
         geometry: The geometry.
         factor: s, the factor of the method.
         method: Method spec.
-        seq_len: The length at which a method that follows it is looked at [tokens]; None for the others.
-        reach: Up to which length it computes rotations seen in training [tokens]; None for no limit.
+        seq_len: The length for which a method that follows it is evaluated [tokens]; None for the others.
+        reach: The length up to which it computes rotations seen in training [tokens]; None for no limit.
         attention_factor: A, on cos and sin.
         pairs: Some of the pairs.
     """
@@ -69,9 +69,9 @@ class DivisorProfile:
 
 
 def divisor_profile(kind: type[ScalingMethod]) -> DivisorProfile | None:
-    """Returns what a method does to pairs of the reference geometry at the reference factor.
+    """Returns the effect of a method on pairs of the reference geometry at the reference factor.
 
-    A method that follows the length is looked at for a sequence of s * L tokens.
+    A method that follows the length is evaluated for a sequence of s * L tokens.
 
     Returns:
         The profile; None where a factor is not enough to make the method.

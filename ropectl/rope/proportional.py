@@ -38,10 +38,10 @@ def proportional_block(block: Mapping[str, Any], geometry: RopeGeometry) -> dict
 
     Args:
         block: The block of a method; of type ``default`` with any base, or ``linear``.
-        geometry: What the model was trained with.
+        geometry: The geometry that the model was trained with.
 
     Returns:
-        None for all other types, which ``proportional`` cannot say.
+        None for all other types, which ``proportional`` cannot express.
     """
     if block["rope_type"] not in ("default", "linear"):
         return None

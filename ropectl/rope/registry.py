@@ -78,7 +78,7 @@ def parse_method(spec: str, factor: float | None = None, geometry: RopeGeometry 
     if factor is not None and geometry is not None:
         parameters = method.fill_factor(parameters, factor, geometry)
     missing = method.missing(parameters)
-    if missing and not set(parameters) - set(method.model_fields):  # a misspelt name explains a missing one
+    if missing and not set(parameters) - set(method.model_fields):  # a misspelt name may explain the missing one
         name = missing[0]
         hint = example(method, name) + (" (or --factor 4, or --target-length N)" if name == "factor" else "")
         raise MethodError(f"{method.name} needs {name} ({method.model_fields[name].description}).", hint)
@@ -96,7 +96,7 @@ def method_from_native(rope_parameters: dict[str, Any], geometry: RopeGeometry) 
 
 
 def _read_value(value: str) -> Any:
-    """A list from a JSON file or joined by colons, else the string itself, which the field converts."""
+    """Returns a list from a JSON file or joined by colons, else the string itself, which the field converts."""
     if value.startswith("@"):
         path = Path(value[1:])
         try:

@@ -1,13 +1,13 @@
-"""How much training there will be: what a choice of methods depends on beside the geometry."""
+"""The amount of training that is planned, on which a choice of methods depends in addition to the geometry."""
 
 from enum import Enum
 
 
 class Tuning(str, Enum):
-    """How much training there will be."""
+    """The amount of training that is planned."""
 
     none = "none"
     #: Some hundred steps.
     light = "light"
-    #: As long as it takes.
+    #: As long as needed.
     full = "full"

@@ -35,7 +35,7 @@ def test_inspection(ropectl: Run) -> None:
     ("settings", "words"),
     [
         (ChoiceSettings(), "needs the length"),
-        (ChoiceSettings(model="builtin:tiny", geometry=GEOMETRY, target_length=4096), "says all numbers itself"),
+        (ChoiceSettings(model="builtin:tiny", geometry=GEOMETRY, target_length=4096), "gives all numbers itself"),
     ],
 )
 def test_what_cannot_be_chosen(settings: ChoiceSettings, words: str) -> None:

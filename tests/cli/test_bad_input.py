@@ -40,7 +40,7 @@ CASES = [
     ),
     (["inspect", "--geometry", "dim=128"], ["'dim'"]),
     (["inspect", "--factor", "4"], ["method"]),
-    (["inspect", "builtin:tiny", "--geometry", "rotary_dim=128"], ["neither with a model"]),
+    (["inspect", "builtin:tiny", "--geometry", "rotary_dim=128"], ["cannot be combined with a model"]),
     (["eval-perplexity", "-o", "/dev/null/x.json"], ["/dev/null"]),
     (["eval-perplexity", "--revision", "v1"], ["--revision v1", "local"]),
     (["eval-perplexity", "--replace"], ["--replace needs a method"]),
@@ -234,7 +234,7 @@ def test_what_is_one_process_refuses_a_launcher(command: str, ropectl: Run, monk
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
     code, out, err = ropectl(command)
-    assert (code, out) == (2, "") and f"{command} is one process" in err and "compare-methods" in err
+    assert (code, out) == (2, "") and f"{command} runs as one process" in err and "compare-methods" in err
 
 
 @pytest.mark.parametrize("option", ["--prefill-chunk", "--target-length", "--document-tokens"])

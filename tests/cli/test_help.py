@@ -15,12 +15,11 @@ import pytest
 
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.cli.app import COMMANDS, full_command
-from ropectl.cli.help_text import examples
 
 Run = Callable[..., tuple[int, str, str]]
 NAMES = [command.name for command in COMMANDS]
 FULL = {name: full_command(name) for name in NAMES}
-EXAMPLES = [(command.name, example) for command in COMMANDS for example in examples(command.function)]
+EXAMPLES = [(command.name, example) for command in COMMANDS for example in command.examples]
 #: Only these options are not of a kind that has a panel.
 UNGROUPED = {"--help"}
 

@@ -38,7 +38,6 @@ def test_a_width_that_is_none_does_not_silence_anything(
         ("methods",),
         ("methods", "yarn"),
         ("methods", "--choose", "--target-length", "2k"),
-        ("env",),
         ("inspect", "-m", "yarn", "--factor", "4"),
         ("patch", "-m", "yarn", "--factor", "4", "--dry-run", "-o", "out"),
     ],

@@ -103,7 +103,7 @@ def test_two_tasks_of_one_name_are_refused(dropped_in: None, monkeypatch: pytest
         ("needel", "Did you mean needle"),
         ("xyz", "Known: passkey, "),
         ("multi-key:distractors", "'distractors' in the task spec .* is not KEY=VALUE.\n.*multi-key:distractors=7"),
-        ("multi-key:distractors=1,distractors=2", "stands twice"),
+        ("multi-key:distractors=1,distractors=2", "is given twice"),
         (
             "multi-key:distractor=1",
             "multi-key has no parameter 'distractor'.\nDid you mean distractors\\? Its parameters",

@@ -71,7 +71,6 @@ def _print_estimate(settings: CompareConfig, out: Path | None, retry_failed: boo
 
 def _print_comparison(comparison: Comparison, form: str) -> None:
     from ropectl.cli import output
-    from ropectl.cli.gates import gate_failed
     from ropectl.compare.verdict import unmet_gates
     from ropectl.report.views.compare_methods import VIEW
 
@@ -87,4 +86,4 @@ def _print_comparison(comparison: Comparison, form: str) -> None:
     if comparison.num_failed or comparison.num_untrained:
         raise typer.Exit(1)
     if messages := unmet_gates(comparison.record):
-        gate_failed(messages)
+        output.gate_failed(messages)

@@ -6,7 +6,7 @@ from ropectl.cli import options
 
 
 def env(format: options.OutputFormat = options.Format.human) -> None:
-    """Describe this installation for a bug report: versions, devices, memory, caches. No token and no secret is read.
+    """Describe this installation for a bug report: versions, devices, memory, caches. Tokens and other secrets are not read.
 
     Works in a half-broken installation: what cannot be imported is a row that says why.
 
@@ -18,8 +18,4 @@ def env(format: options.OutputFormat = options.Format.human) -> None:
     from ropectl.environment import describe_environment
     from ropectl.report.views.env import environment_parts
 
-    record = describe_environment()
-    if format is options.Format.json:
-        output.print_json(record)
-    else:
-        output.print_parts(environment_parts(record))
+    output.print_report(describe_environment(), format, environment_parts)

@@ -31,7 +31,6 @@ def eval_passkey(
     Example: ropectl eval-passkey ./my-model --grid position --position 1k,2k --length 4k
     """
     from ropectl.cli import output
-    from ropectl.cli.gates import gate_failed
     from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.retrieval.passkey_evaluation import evaluate_passkey, failed_gate
     from ropectl.report.views.eval_passkey import VIEW
@@ -44,4 +43,4 @@ def eval_passkey(
     output.present(record, VIEW, format, out)
     failures = failed_gate(record, settings.min_accuracy)
     if failures:
-        gate_failed(failures)
+        output.gate_failed(failures)

@@ -27,7 +27,6 @@ def eval_perplexity(
     Example: ropectl eval-perplexity ./my-model -m yarn --factor 4 --protocol tail --length 512..2k
     """
     from ropectl.cli import output
-    from ropectl.cli.gates import gate_failed
     from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
     from ropectl.evaluate.verdicts import limit_messages
@@ -40,4 +39,4 @@ def eval_perplexity(
         record = evaluate_perplexity(settings, reporter)
     output.present(record, VIEW, format, out)
     if settings.fail_above is not None and (messages := limit_messages(record["points"], settings.fail_above)):
-        gate_failed(messages)
+        output.gate_failed(messages)

@@ -57,7 +57,6 @@ def eval_tasks(
         return
     output.check_one_process("eval-tasks")
     output.check_new(out, overwrite)
-    from ropectl.cli.gates import gate_failed
     from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks
     from ropectl.report.views.eval_tasks import VIEW
@@ -68,7 +67,7 @@ def eval_tasks(
     limit = settings.min_score
     failed = [entry for entry in record["average"] if limit is not None and entry["score"] < limit]
     if failed:
-        gate_failed(
+        output.gate_failed(
             [f"At {entry['length']} tokens the score is {entry['score']:.3f}, below {limit:g}." for entry in failed]
         )
 

@@ -35,7 +35,7 @@ def inspect(
 
     Example: ropectl inspect ./my-model -m pi -m ntk -m yarn --factor 4 --plot frequencies.svg
     """
-    from ropectl.advise.api import check_rotary_code, inspect_model
+    from ropectl.advise.api import check_rotary_code, frozen_methods, inspect_model
     from ropectl.cli import output
     from ropectl.records import InspectionRecord
     from ropectl.records.reading import read_as
@@ -50,7 +50,9 @@ def inspect(
         return
     records = inspect_model(settings, every=plot is not None)
     if plot is not None:
-        _plot(settings, plot)
+        from ropectl.report.figures.frequencies import plot_frequencies
+
+        plot_frequencies(plot, *frozen_methods(settings))
     if format is options.Format.json:
         output.print_json(records[0] if len(records) == 1 else records)
         return
@@ -58,15 +60,6 @@ def inspect(
         if number:
             print()
         output.print_parts(inspection_parts(read_as(InspectionRecord, record, "The result", "inspect")))
-
-
-def _plot(settings: InspectSettings, path: Path) -> None:
-    """Draws divisors and wavelengths, those of length-dependent methods frozen at the length that was asked for."""
-    from ropectl.advise.api import frozen_methods
-    from ropectl.report.figures.frequencies import plot_frequencies
-
-    name, records, target = frozen_methods(settings)
-    plot_frequencies(path, name, records, target)
 
 
 def _print_self_test(record: dict[str, Any], plot: Path | None, form: options.Format) -> None:
@@ -77,9 +70,6 @@ def _print_self_test(record: dict[str, Any], plot: Path | None, form: options.Fo
         from ropectl.report.figures.decay import plot_decay
 
         plot_decay(plot, record)
-    if form is options.Format.json:
-        output.print_json(record)
-    else:
-        output.print_parts(self_test_parts(record))
+    output.print_report(record, form, self_test_parts)
     if not record["passed"]:
         raise typer.Exit(1)

@@ -35,33 +35,23 @@ def methods(
 
     Example: ropectl methods --choose --target-length 32k --tuning light --runtime vllm ./my-model
     """
+    from ropectl.cli import output
     from ropectl.errors import ConfigError
 
-    as_json = format is options.Format.json
     if is_choice:
-        _print_choice(settings, as_json)
+        from ropectl.advise.api import choose_methods
+        from ropectl.report.views.choices import choice_lines, choice_parts
+
+        output.print_report(choose_methods(settings), format, choice_parts, choice_lines)
         return
     given = settings.model_fields_set
-    if unheard := [name for name in type(settings).model_fields if name in given and name != "model"]:
-        raise ConfigError(f"--{unheard[0].replace('_', '-')} belongs to --choose.", "Add --choose, or leave it out.")
-    _explain(settings.model if "model" in given else None, as_json)
-
-
-def _print_choice(settings: ChoiceSettings, as_json: bool) -> None:
-    from ropectl.advise.api import choose_methods
-    from ropectl.cli import output
-    from ropectl.report.views.choices import choice_lines, choice_parts
-
-    record = choose_methods(settings)
-    if as_json:
-        output.print_json(record)
-        return
-    output.print_parts(choice_parts(record))
-    output.print_lines(choice_lines(record))
+    if ignored := [name for name in type(settings).model_fields if name in given and name != "model"]:
+        raise ConfigError(f"--{ignored[0].replace('_', '-')} belongs to --choose.", "Add --choose, or leave it out.")
+    _explain(settings.model if "model" in given else None, format is options.Format.json)
 
 
 def _explain(name: str | None, as_json: bool) -> None:
-    """One method in full, or a list of all."""
+    """Prints one method in full, or a list of all."""
     from ropectl.cli import output
     from ropectl.errors import ConfigError
     from ropectl.report.views.methods import method_page, methods_list

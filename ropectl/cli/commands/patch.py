@@ -25,15 +25,9 @@ def patch(settings: PatchSettings, format: options.OutputFormat = options.Format
     from ropectl.cli import output
     from ropectl.cli.progress import BarReporter
     from ropectl.records import PatchRecord
-    from ropectl.records.reading import read_as
     from ropectl.report.views.patch_checkpoint import patch_parts, step_lines
 
     output.quiet_libraries()
     with BarReporter() as reporter:
         record = patch_checkpoint(settings, reporter)
-    if format is options.Format.json:
-        output.print_json(record)
-    else:
-        patched = read_as(PatchRecord, record, "The result", "patch")
-        output.print_parts(patch_parts(patched))
-        output.print_lines(step_lines(patched))
+    output.print_report(record, format, patch_parts, step_lines, PatchRecord)

@@ -30,18 +30,12 @@ def verify_runtime(
     from ropectl.cli import output
     from ropectl.cli.progress import BarReporter
     from ropectl.report.views.verify_runtime import runtime_check_parts
-    from ropectl.runs import write_json
 
     output.check_new(out, overwrite)
     output.quiet_libraries()
     with BarReporter() as reporter:
         record = run(settings, reporter)
-    if format is options.Format.json:
-        output.print_json(record)
-    else:
-        output.print_parts(runtime_check_parts(record))
-    if out is not None:
-        write_json(out, record)
-        output.note(f"Record: {out}")
+    output.print_report(record, format, runtime_check_parts)
+    output.write_record(record, out)
     if not record["agrees"]:
         raise typer.Exit(1)

@@ -25,7 +25,7 @@ from ropectl.evaluate.retrieval.prompts import (
     position_grid,
 )
 from ropectl.evaluate.setup import Setup
-from ropectl.evaluate.shared_config import USES_ACCURACY
+from ropectl.evaluate.shared_config import USES_ACCURACY, evenly_spaced
 from ropectl.evaluate.verdicts import longest_without_a_miss, uses_length
 from ropectl.records import MIN_TRIALS, PasskeyLength, PasskeyManifest, PasskeyRecord, UsesReach, to_json
 from ropectl.reporter import Reporter
@@ -186,7 +186,7 @@ def _points(
 ) -> list[GridPoint]:
     """Returns the grid that was asked for; adds to the notes."""
     if config.grid == "depth":
-        return depth_grid(task, builder, lengths, config.depth_values())
+        return depth_grid(task, builder, lengths, evenly_spaced(config.depths))
     positions = sorted(set(config.needle_positions)) or default_positions(lengths)
     points = position_grid(task, builder, lengths, positions)
     notes += early_position_note(task, builder, lengths, positions)

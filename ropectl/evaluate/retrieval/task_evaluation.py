@@ -16,7 +16,7 @@ from ropectl.evaluate.request import manifest, method_and_lengths
 from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, count_tokens, depth_grid
 from ropectl.evaluate.retrieval.task_scores import average, nothing_to_gain, task_result
 from ropectl.evaluate.setup import Setup
-from ropectl.evaluate.shared_config import DEFAULT_TEXT
+from ropectl.evaluate.shared_config import DEFAULT_TEXT, evenly_spaced
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.evaluate.verdicts import uses_length
 from ropectl.lengths import format_length
@@ -72,7 +72,7 @@ class _Request:
 
     def prompts(self) -> list[list[Prompt]]:
         """Returns the prompts of each task; errors in them show before weights load."""
-        depths, trials = self.config.depth_values(), self.config.trials
+        depths, trials = evenly_spaced(self.config.depths), self.config.trials
         return [
             build_prompts(
                 task,
@@ -171,7 +171,7 @@ def example_prompt(config: TasksConfig, spec: str) -> dict[str, Any]:
     """
     task = parse_task(spec)
     request = _Request.of(config, [spec])
-    depths = config.depth_values()
+    depths = evenly_spaced(config.depths)
     depth = depths[len(depths) // 2] if task.has_depths else None
     trial = task.build(request.builder, request.lengths[0], depth, 0)
     decode = request.setup.tokenizer.decode

@@ -1,4 +1,4 @@
-"""The view of ``env``: one line per fact, to be pasted into a bug report."""
+"""``env`` for people: one line a fact, to be pasted into a bug report."""
 
 from __future__ import annotations
 
@@ -7,59 +7,44 @@ from typing import Any
 
 from ropectl.report.document import Part, facts
 
-NOT_INSTALLED = "not installed"
-
 
 def environment_parts(record: Mapping[str, Any]) -> list[Part]:
-    """Returns the facts; a package that cannot be imported says so."""
-    return [facts("", [(name, text) for name, text in _rows(record) if text])]
-
-
-def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    broken = {name: text for name, text in record["imports"].items() if text is not None}
-    rows = [("python", f"{record['python']} ({record['executable']})"), ("platform", record["platform"])]
-    for name, found in record["packages"].items():
-        failure = f"; does not import: {broken[name]}" if name in broken else ""
-        rows.append((name, (found or NOT_INSTALLED) + (failure if found else "")))
-    rows += [("imports", record["probe_error"] or "")]
-    rows += _device_rows(record)
-    runtimes = record["runtimes"]
-    found = [f"{name} {text}" for name, text in runtimes["packages"].items()] + list(runtimes["programs"])
-    cache = record["hub_cache"]
-    terminal = record["terminal"]
-    return [
-        *rows,
-        ("runtimes here", ", ".join(found) or "none"),
-        ("hub cache", "" if cache is None else f"{cache['path']} ({'exists' if cache['exists'] else 'does not exist yet'})"),
-        ("variables", ", ".join(f"{name}={text}" for name, text in record["variables"].items()) or "none of those that matter"),
-        (
-            "terminal",
-            f"{'yes' if terminal['stdout_is_terminal'] else 'no'}, {terminal['columns']} columns, {terminal['encoding']}",
-        ),
-    ]  # fmt: skip
-
-
-def _device_rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    rows = [(device["device"], _device(device)) for device in record["devices"]]
-    if not rows:
-        rows = [("accelerator", record["device_error"] or "none")]
-    if record["cuda"]:
-        rows.append(("cuda", f"{record['cuda']} (of torch)"))
+    """Returns the facts; a package that cannot be imported says why."""
+    disk = record["disk"] or {"free": None, "total": None}
+    cache, runtimes, terminal = record["hub_cache"], record["runtimes"], record["terminal"]
+    here = [f"{name} {version}" for name, version in runtimes["packages"].items()] + list(runtimes["programs"])
+    variables = [f"{name}={text}" for name, text in record["variables"].items()]
     threads = f", {record['torch_threads']} threads in torch" if record["torch_threads"] else ""
-    rows.append(("cpu", f"{record['cpu_count']} logical{threads}"))
-    memory, disk = record["memory"], record["disk"] or {"free": None, "total": None}
-    rows.append(("memory", _share(memory["free"], memory["total"])))
-    rows.append(("disk here", _share(disk["free"], disk["total"])))
-    return rows
-
-
-def _device(device: Mapping[str, Any]) -> str:
-    share = _share(device["free"], device["total"])
-    return f"{device['name']}, {share}" if share else str(device["name"])
-
-
-def _share(free: int | None, total: int | None) -> str:
-    known = [
-        f"{value / 2**30:.1f} GiB {word}" for value, word in ((free, "free"), (total, "in all")) if value is not None
+    is_terminal = "yes" if terminal["stdout_is_terminal"] else "no"
+    devices = [(each["device"], _joined(each["name"], _memory(each))) for each in record["devices"]]
+    rows = [
+        ("python", f"{record['python']} ({record['executable']})"),
+        ("platform", record["platform"]),
+        *((name, _package(version, record["imports"].get(name))) for name, version in record["packages"].items()),
+        ("imports", record["probe_error"]),
+        *(devices or [("accelerator", record["device_error"] or "none")]),
+        ("cuda", record["cuda"] and f"{record['cuda']} (of torch)"),
+        ("cpu", f"{record['cpu_count']} logical{threads}"),
+        ("memory", _memory(record["memory"])),
+        ("disk here", _memory(disk)),
+        ("runtimes here", ", ".join(here) or "none"),
+        ("hub cache", cache and f"{cache['path']} ({'exists' if cache['exists'] else 'does not exist yet'})"),
+        ("variables", ", ".join(variables) or "none of those that matter"),
+        ("terminal", f"{is_terminal}, {terminal['columns']} columns, {terminal['encoding']}"),
     ]
-    return ", ".join(known)
+    return [facts("", [(name, text) for name, text in rows if text])]
+
+
+def _package(version: str | None, failure: str | None) -> str:
+    if version is None:
+        return "not installed"
+    return f"{version}; does not import: {failure}" if failure else version
+
+
+def _memory(sizes: Mapping[str, Any]) -> str:
+    known = [(sizes[key], word) for key, word in (("free", "free"), ("total", "in all")) if sizes[key] is not None]
+    return _joined(*(f"{size / 2**30:.1f} GiB {word}" for size, word in known))
+
+
+def _joined(*texts: str) -> str:
+    return ", ".join(filter(None, texts))

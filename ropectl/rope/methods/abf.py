@@ -63,7 +63,7 @@ class AdjustedBaseFrequency(ScalingMethod):
         return RopeFrequencies(rebased_inv_freq(geometry, self.rope_theta))
 
     def target_length(self, geometry: RopeGeometry) -> int:
-        """The reach of the frequencies: a base by itself names no target."""
+        """Returns the reach of the frequencies, since a base alone names no target."""
         trained = geometry.original_max_position_embeddings
         return max(trained, reach_tokens(geometry, self.frequencies(geometry)) or trained)
 
@@ -73,7 +73,7 @@ class AdjustedBaseFrequency(ScalingMethod):
 
     @classmethod
     def from_native(cls, rope_parameters: dict[str, Any], geometry: RopeGeometry) -> Self | None:
-        """Another base than the trained one, which only a geometry from elsewhere than the block can tell."""
+        """Returns the method for a base other than the trained one, if the geometry was not read from the same block."""
         base = rope_parameters.get("rope_theta", geometry.rope_theta)
         if rope_parameters["rope_type"] != "default" or base == geometry.rope_theta:
             return None

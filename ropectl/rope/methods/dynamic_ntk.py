@@ -58,7 +58,7 @@ class DynamicNtk(ScalingMethod):
         return RopeConfigPatch(rope_parameters, geometry.original_max_position_embeddings)
 
     def frozen_config(self, geometry: RopeGeometry, seq_len: int) -> RopeConfigPatch:
-        """One length needs one base, which every runtime reads."""
+        """Returns the base of one length, which every runtime reads."""
         scale = self._scale(geometry, seq_len)
         rope_parameters = {"rope_type": "default", "rope_theta": ntk_base(geometry, scale)}
         return RopeConfigPatch(rope_parameters, max(seq_len, geometry.original_max_position_embeddings))

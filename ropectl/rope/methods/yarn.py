@@ -121,7 +121,7 @@ class Yarn(ScalingMethod):
         return RopeConfigPatch(rope_parameters, self.target_length(geometry), self._hints())
 
     def _hints(self) -> dict[str, Any]:
-        """What makes vLLM before mid-2026 and sglang apply an explicit attention factor, which they do not read."""
+        """Returns keys with which vLLM before mid-2026 and sglang apply an explicit attention factor, which they do not read."""
         if self.attention_factor is None or self.mscale is not None:
             return {}
         if self.attention_factor == 1.0:
