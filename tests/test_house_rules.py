@@ -28,7 +28,7 @@ CROWDED_NAMES = {"patch.py"}
 DOUBLE_CLASSES = {"Cell", "Table", "View"}
 
 LARGEST_FOLDER = 15
-LARGE_FOLDERS = {"report/figures"}
+LARGE_FOLDERS: set[str] = set()
 
 LONGEST_MODULE = 250
 LONG_MODULES: set[str] = set()

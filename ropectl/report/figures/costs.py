@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ropectl.lengths import format_length
 from ropectl.report.figures.curves import subject_looks
-from ropectl.report.figures.drawing import Canvas, Drawing, drawing, name_axes, sample_line, value_axis
+from ropectl.report.figures.drawing import Canvas, Drawing, name_axes, sample_line, value_axis
 from ropectl.report.figures.style import Look
 from ropectl.report.figures.subjects import PREFIX, Evidence, Subject
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 #: Short-text prices are on a linear axis up to this much, and on a logarithmic one beyond [%].
 LINEAR_PRICE = 10.0
 
-#: Most trainings have one length; time is drawn only where these differ by more than rounding.
+#: Trainings are compared only where their lengths differ by at least this factor.
 LEAST_RATIO = 1.05
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a subject stands: its price on short text [%], and its quality in the longest context."""
+class _Tradeoff:
+    """A subject with its price on short text [%] and its quality in the longest context."""
 
     subject: Subject
     price: float
@@ -40,79 +40,91 @@ def cost_drawings(evidence: Evidence) -> list[Drawing]:
     arrow leads from a method to itself after training: what the training bought. Filled markers also find the
     planted numbers at that length, for perplexity alone does not show that a far token is used.
     """
-    length, places = _places(evidence)
-    if length is None or len(places) < 2:
+    length, found = _tradeoffs(evidence)
+    if len(found) < 2:
         return []
-    found = [_price_drawing(evidence, length, places)]
-    trained = [place for place in places if place.subject.training_tokens]
-    tokens = [place.subject.training_tokens or 0 for place in trained]
+    drawings = [_price_drawing(evidence, length, found)]
+    trained = [each for each in found if each.subject.training_tokens]
+    tokens = [float(each.subject.training_tokens or 0) for each in trained]
     if len(trained) > 1 and max(tokens) / min(tokens) > LEAST_RATIO:
-        found.append(_training_drawing(evidence, length, trained))
-    return found
+        drawings.append(_training_drawing(evidence, length, trained, tokens))
+    return drawings
 
 
-def _places(evidence: Evidence) -> tuple[int | None, list[_Place]]:
-    priced = [s for s in evidence.subjects if s.short_delta is not None]
-    curves = [s.curve(PREFIX, in_bits=not evidence.same_tokens) for s in priced]
-    lengths = [{point.length for point in curve} for curve in curves if curve]
-    common = set.intersection(*lengths) if lengths else set()
+def _tradeoffs(evidence: Evidence) -> tuple[int, list[_Tradeoff]]:
+    """Returns the longest context that all were measured at [tokens], and the subjects there; 0 and none if there is none."""
+    curves = [
+        (s, s.short_delta, {point.length: point.value for point in s.curve(PREFIX, in_bits=not evidence.same_tokens)})
+        for s in evidence.subjects
+        if s.short_delta is not None
+    ]
+    curves = [(subject, price, curve) for subject, price, curve in curves if curve]
+    common = set.intersection(*(set(curve) for _, _, curve in curves)) if curves else set()
     if not common:
-        return None, []
-    longest, found = max(common), []
-    for subject, curve in zip(priced, curves, strict=True):
-        for point in curve:
-            if point.length == longest and subject.short_delta is not None:
-                found.append(_Place(subject, 100 * subject.short_delta, point.value))
-    return longest, found
+        return 0, []
+    longest = max(common)
+    return longest, [_Tradeoff(subject, 100 * price, curve[longest]) for subject, price, curve in curves]
 
 
-def _price_drawing(evidence: Evidence, length: int, places: Sequence[_Place]) -> Drawing:
-    unit = "perplexity" if evidence.same_tokens else "bits per byte"
+def _price_drawing(evidence: Evidence, length: int, found: Sequence[_Tradeoff]) -> Drawing:
+    prices = [each.price for each in found]
 
-    def paint(canvas: Canvas) -> None:
-        (axes,) = canvas.panels([2.1])
-        price_axis(axes, [place.price for place in places])
-        value_axis(axes, [place.quality for place in places])
+    def prepare(axes: Axes) -> None:
+        _price_axis(axes, prices)
         axes.axvline(0.0, color="black", linewidth=0.8, zorder=1)
-        _arrows(axes, places)
-        _markers(canvas, axes, evidence, places, [place.price for place in places], length)
-        name_axes(axes, x="change of perplexity up to the trained length [%]", y=f"{unit} at {format_length(length)}")
+        _arrows(axes, found)
 
     caption = (
         f"Price and quality: across, the worst relative change of perplexity up to the trained length, against the "
-        f"unscaled model (linear up to {LINEAR_PRICE:.0f} %, then logarithmic); up, {unit} of the first "
-        f"{length} tokens. Lower and further left is better. "
+        f"unscaled model (linear up to {LINEAR_PRICE:.0f} %, then logarithmic); up, {evidence.unit} of the first "
+        f"{length} tokens. Lower and further left is better."
     )
-    if any(place.subject.tuned for place in places):
-        caption += "Arrows: the same method after its training. "
-    caption += f"Filled: also finds planted numbers at {length} tokens."
-    return drawing("cost-quality", "Price on short text against quality", caption, paint)
+    if any(each.subject.tuned for each in found):
+        caption += " Arrows: the same method after its training."
+    names = "cost-quality", "Price on short text against quality", caption
+    x_name = "change of perplexity up to the trained length [%]"
+    return _quality_drawing(names, evidence, length, found, prices, x_name, prepare)
 
 
-def _training_drawing(evidence: Evidence, length: int, places: Sequence[_Place]) -> Drawing:
-    unit = "perplexity" if evidence.same_tokens else "bits per byte"
-
-    def paint(canvas: Canvas) -> None:
+def _training_drawing(evidence: Evidence, length: int, found: Sequence[_Tradeoff], tokens: Sequence[float]) -> Drawing:
+    def prepare(axes: Axes) -> None:
         from matplotlib.ticker import EngFormatter, NullLocator
 
-        (axes,) = canvas.panels([2.0])
-        tokens = [float(place.subject.training_tokens or 0) for place in places]
-        value_axis(axes, [place.quality for place in places])
         axes.set_xscale("log")
         axes.set_xlim(min(tokens) / 1.3, max(tokens) * 1.3)
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         axes.set_xticks(sorted({min(tokens), max(tokens)}))
-        _markers(canvas, axes, evidence, places, tokens, length)
-        name_axes(axes, x="training [tokens]", y=f"{unit} at {format_length(length)}")
 
-    caption = f"What training buys: {unit} of the first {length} tokens against the tokens of the training. "
-    caption += f"Filled: also finds planted numbers at {length} tokens."
-    return drawing("training-quality", "Training against quality", caption, paint)
+    caption = f"What training buys: {evidence.unit} of the first {length} tokens against the tokens of the training."
+    names = "training-quality", "Training against quality", caption
+    return _quality_drawing(names, evidence, length, found, tokens, "training [tokens]", prepare)
 
 
-def price_axis(axes: Axes, prices: Sequence[float]) -> None:
-    """Makes x an axis of relative changes [%]: fine near 0, where methods differ, and still wide enough for a broken one."""
+def _quality_drawing(
+    names: tuple[str, str, str],
+    evidence: Evidence,
+    length: int,
+    found: Sequence[_Tradeoff],
+    x: Sequence[float],
+    x_name: str,
+    prepare: Callable[[Axes], None],
+) -> Drawing:
+    """Returns a figure of quality over ``x``, which ``prepare`` makes the axis of."""
+    name, title, caption = names
+
+    def paint(canvas: Canvas) -> None:
+        (axes,) = canvas.panels([2.1])
+        value_axis(axes, [each.quality for each in found])
+        prepare(axes)
+        canvas.legend(_markers(axes, evidence, found, x, length))
+        name_axes(axes, x=x_name, y=f"{evidence.unit} at {format_length(length)}")
+
+    return Drawing(name, title, f"{caption} Filled: also finds planted numbers at {length} tokens.", paint)
+
+
+def _price_axis(axes: Axes, prices: Sequence[float]) -> None:
+    """Makes x an axis of relative changes [%]: fine near 0, where methods differ, and wide enough for one that fails."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
     low, high = min(*prices, 0.0), max(*prices, 0.0)
@@ -132,24 +144,24 @@ def price_axis(axes: Axes, prices: Sequence[float]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+g}" if value else "0"))
 
 
-def _arrows(axes: Axes, places: Sequence[_Place]) -> None:
-    before = {place.subject.family: place for place in places if not place.subject.tuned}
-    for place in places:
-        start = before.get(place.subject.family)
-        if place.subject.tuned and start is not None:
+def _arrows(axes: Axes, found: Sequence[_Tradeoff]) -> None:
+    before = {each.subject.family: each for each in found if not each.subject.tuned}
+    for after in found:
+        start = before.get(after.subject.family)
+        if after.subject.tuned and start is not None:
             axes.annotate(
-                "", (place.price, place.quality), xytext=(start.price, start.quality),
+                "", (after.price, after.quality), xytext=(start.price, start.quality),
                 arrowprops={"arrowstyle": "->", "color": "#555555", "linewidth": 0.7, "shrinkA": 3, "shrinkB": 3},
             )  # fmt: skip
 
 
 def _markers(
-    canvas: Canvas, axes: Axes, evidence: Evidence, places: Sequence[_Place], x: Sequence[float], length: int
-) -> None:
-    """Draws a marker a subject, filled where it uses the length; those that were trained are larger."""
+    axes: Axes, evidence: Evidence, found: Sequence[_Tradeoff], x: Sequence[float], length: int
+) -> list[tuple[str, Any]]:
+    """Draws a marker per subject, filled if it uses the length and larger if it was trained; returns the legend."""
     styles, legend = subject_looks(evidence.subjects), []
-    for place, across in zip(places, x, strict=True):
-        subject = place.subject
+    for each, across in zip(found, x, strict=True):
+        subject = each.subject
         look = styles[subject.name]
         form: dict[str, Any] = {
             "marker": "o" if look.marker == "." else look.marker,
@@ -157,10 +169,9 @@ def _markers(
             "color": look.color,
             "markerfacecolor": look.color if (subject.uses or 0) >= length else "white",
         }
-        axes.plot([across], [place.quality], linestyle="", zorder=4, **form)
+        axes.plot([across], [each.quality], linestyle="", zorder=4, **form)
         legend.append((subject.name, sample_line(Look(look.color, "", look.marker), **form)))
-    if any(place.subject.tuned for place in places):
-        legend.append(
-            ("larger: trained", sample_line(Look("#444444", "", "o"), markersize=6.5, markerfacecolor="white"))
-        )
-    canvas.legend(legend)
+    if any(each.subject.tuned for each in found):
+        trained = sample_line(Look("#444444", "", "o"), markersize=6.5, markerfacecolor="white")
+        legend.append(("larger: trained", trained))
+    return legend

@@ -1,34 +1,40 @@
-"""Curves of measured points over the length: their intervals, what is past the capacity, and the words that go with them."""
+"""Figures of curves over the length: intervals, points past the capacity, the trained length, and the caption."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ropectl.lengths import format_length
-from ropectl.report.figures.drawing import Canvas, length_axis, mark_trained, name_axes, sample_line
+from ropectl.report.figures.drawing import (
+    Canvas,
+    Drawing,
+    length_axis,
+    mark_trained,
+    name_axes,
+    sample_line,
+    value_axis,
+)
 from ropectl.report.figures.style import Look, looks
-from ropectl.report.figures.subjects import Point, Subject
+from ropectl.report.figures.subjects import Point, Subject, span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Curves = Mapping[str, Sequence[Point]]
 
-#: Bands of more curves would hide each other; then each point has a thin bar instead.
+#: With more curves, bands would hide each other: each point has a thin bar instead.
 MOST_BANDS = 3
 
-#: How far bars of neighbouring curves stand apart, as part of the length.
+#: Distance between the bars of neighbouring curves, as part of the length.
 BAR_DISTANCE = 0.012
 
-#: With a wider range of values the crowd of curves gets a panel of its own.
+#: If the largest value is more than this many times the smallest, most of the curves get a second panel.
 WIDE_RANGE = 2.5
 
-#: What is within this factor of the median belongs to the crowd.
-CROWD = 1.5
-
-BEYOND = "open: past capacity"
+#: The second panel shows values up to this many times the median.
+ENLARGED = 1.5
 
 
 def subject_looks(subjects: Sequence[Subject]) -> dict[str, Look]:
@@ -43,39 +49,76 @@ def shared_length(subjects: Iterable[Subject]) -> int | None:
     return lengths.pop() if len(lengths) == 1 else None
 
 
-def all_values(curves: Curves, with_intervals: bool) -> list[float]:
-    """Returns every value, and every end of an interval if wanted."""
-    found = [point.value for curve in curves.values() for point in curve]
-    if with_intervals:
-        found += [end for curve in curves.values() for p in curve for end in (p.low, p.high) if end is not None]
-    return found
+def all_values(curves: Curves) -> list[float]:
+    """Returns every value and every end of an interval."""
+    points = [point for curve in curves.values() for point in curve]
+    return [value for p in points for value in (p.value, p.low, p.high) if value is not None]
 
 
-def crowd_of(curves: Curves) -> list[float]:
-    """Returns the values that a few far larger ones would press together; nothing where a single panel shows all."""
-    values = all_values(curves, False)
+def values_to_enlarge(curves: Curves) -> list[float]:
+    """Returns the values that a few far larger ones would squeeze; none where a single panel shows all."""
+    values = [point.value for curve in curves.values() for point in curve]
     if len(curves) < 3 or max(values) / min(values) < WIDE_RANGE:
         return []
-    crowd = [value for value in values if value <= CROWD * statistics.median(values)]
-    return crowd if max(crowd) / min(crowd) < WIDE_RANGE and len(crowd) >= len(values) / 2 else []
+    found = [value for value in values if value <= ENLARGED * statistics.median(values)]
+    return found if max(found) / min(found) < WIDE_RANGE and len(found) >= len(values) / 2 else []
 
 
-def paint_curves(canvas: Canvas, panels: Sequence[Axes], curves: Curves, styles: Mapping[str, Look]) -> None:
-    """Draws every curve into every panel, intervals into the first, and the legend below or beside them."""
+def curve_drawing(
+    names: tuple[str, str, str],
+    curves: Curves,
+    styles: Mapping[str, Look],
+    trained: int | None,
+    axis_names: tuple[str, str],
+    scale: Callable[[Axes], None],
+    height: float = 2.0,
+    enlarged: Sequence[float] = (),
+) -> Drawing:
+    """Returns a figure of curves over the length, with a second panel below where some values are enlarged.
+
+    Args:
+        names: File stem, title and caption.
+        curves: By name.
+        styles: How each curve is drawn, by its name.
+        trained: L [tokens], if it is the same for all.
+        axis_names: Of x and y.
+        scale: Sets the scale of y in the first panel.
+        height: Of a single panel in a column [inch].
+        enlarged: Values that the second panel shows.
+    """
+    x, y = axis_names
+
+    def paint(canvas: Canvas) -> None:
+        panels = canvas.panels([1.35, 1.75] if enlarged else [height], share_x=True)
+        _paint_curves(canvas, panels, curves, styles)
+        scale(panels[0])
+        name_axes(panels[0], y=y)
+        if enlarged:
+            value_axis(panels[1], enlarged)
+            name_axes(panels[1], y=f"{y}, enlarged")
+        for axes in panels:
+            mark_trained(axes, trained, name=axes is panels[0])
+        name_axes(panels[-1], x=x)
+
+    return Drawing(*names, paint)
+
+
+def _paint_curves(canvas: Canvas, panels: Sequence[Axes], curves: Curves, styles: Mapping[str, Look]) -> None:
+    """Draws every curve into every panel, intervals into the first, and the legend."""
     lengths = [point.length for curve in curves.values() for point in curve]
     for axes in panels:
         for index, (name, curve) in enumerate(curves.items()):
-            paint_curve(axes, curve, styles[name], 4.6 - 1.6 * index / len(curves))
+            _paint_curve(axes, curve, styles[name], 4.6 - 1.6 * index / len(curves))
             if axes is panels[0]:
-                paint_intervals(axes, curve, styles[name], index, len(curves))
+                _paint_intervals(axes, curve, styles[name], index, len(curves))
         length_axis(axes, lengths, 6 if canvas.is_narrow else 10)
     legend = [(name, sample_line(styles[name])) for name in curves]
     if any(point.beyond for curve in curves.values() for point in curve):
-        legend.append((BEYOND, sample_line(Look("#444444", "", "o"), markerfacecolor="white")))
+        legend.append(("open: past capacity", sample_line(Look("#444444", "", "o"), markerfacecolor="white")))
     canvas.legend(legend)
 
 
-def paint_intervals(axes: Axes, curve: Sequence[Point], look: Look, index: int, count: int) -> None:
+def _paint_intervals(axes: Axes, curve: Sequence[Point], look: Look, index: int, count: int) -> None:
     """Draws the intervals of curve ``index`` of ``count``: as a band, or as bars side by side where bands are too many."""
     bounded = [(p.length, p.low, p.high) for p in curve if p.low is not None and p.high is not None]
     x, low, high = ([each[place] for each in bounded] for place in range(3))
@@ -86,7 +129,7 @@ def paint_intervals(axes: Axes, curve: Sequence[Point], look: Look, index: int, 
         axes.vlines(aside, low, high, color=look.color, alpha=0.45, linewidth=0.8, zorder=2)
 
 
-def paint_curve(axes: Axes, curve: Sequence[Point], look: Look, size: float) -> None:
+def _paint_curve(axes: Axes, curve: Sequence[Point], look: Look, size: float) -> None:
     """Draws one curve; points past the capacity are open, later curves have smaller markers."""
     axes.plot([p.length for p in curve], [p.value for p in curve], **look.line, zorder=3)
     for beyond in (False, True):
@@ -99,15 +142,8 @@ def paint_curve(axes: Axes, curve: Sequence[Point], look: Look, size: float) -> 
             )  # fmt: skip
 
 
-def finish_panels(panels: Sequence[Axes], trained: int | None, x: str) -> None:
-    """Marks the trained length and names the shared axis of lengths."""
-    for index, axes in enumerate(panels):
-        mark_trained(axes, trained, name=index == 0)
-    name_axes(panels[-1], x=x)
-
-
 def reading_words(curves: Curves, trained: int | None, interval: str, sample: str) -> str:
-    """Returns how such a figure is read, and how much is behind it.
+    """Returns the part of the caption on intervals, marks and sample sizes.
 
     Args:
         curves: What is drawn.
@@ -123,8 +159,7 @@ def reading_words(curves: Curves, trained: int | None, interval: str, sample: st
         parts.append(f"shaded: the trained length, {format_length(trained)} tokens")
     if any(point.beyond for point in found):
         parts.append("open markers: past the length that the method is made for")
-    counts = sorted({point.samples for point in found if point.samples})
+    counts = {point.samples for point in found if point.samples}
     if counts:
-        many = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-        parts.append(f"{many} {sample}{'' if counts == [1] else 's'} a point")
+        parts.append(f"{span(counts)} {sample}{'' if counts == {1} else 's'} a point")
     return "; ".join(parts)

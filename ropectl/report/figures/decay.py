@@ -1,4 +1,4 @@
-"""Decay of the mean attention score with distance, by base and by method."""
+"""Shows how the mean attention score decays with distance, by base and by method."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ropectl.report.figures.drawing import name_axes, name_mark
 from ropectl.report.figures.output import save_figure
-from ropectl.report.figures.style import (
-    curve_style,
-    geometry_title,
-    house_style,
-    method_label,
-    place_legend,
-    write_text,
-)
+from ropectl.report.figures.style import curve_style, house_style, inspect_figure, method_label, place_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_AXIS = "mean score / (|q| |k| A²) [1]"
+_NOTE = (
+    "line: mean over neighbouring distances; band, where there are few curves: down to the lowest;\n"
+    "markers: one distance, by the model's own code; ticks on the zero line: first distance with a negative score"
+)
+
+#: With more curves, bands would hide each other.
+_MOST_BANDS = 5
 
 _TITLES = {"base": "By base, unscaled", "method": "By method"}
 
@@ -35,31 +38,17 @@ def plot_decay(path: Path, record: Mapping[str, Any]) -> None:
     Raises:
         ConfigError: If the file cannot be written.
     """
-    from matplotlib.figure import Figure
-
     kinds = [kind for kind in _TITLES if any(curve["kind"] == kind for curve in record["decay"])]
     lowest = min(min(curve["low"]) for curve in record["decay"])
     with house_style():
-        figure = Figure(figsize=(11.5, 4.2 * len(kinds)), layout="constrained")
-        title = geometry_title(record["model"], record["geometry"], record["target_length"])
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12, parse_math=False)
+        figure = inspect_figure(record["model"], record["geometry"], record["target_length"], 4.2 * len(kinds))
         panels = figure.subplots(len(kinds), 1, sharex=True, squeeze=False)[:, 0]
         for axes, kind in zip(panels, kinds, strict=True):
             curves = [curve for curve in record["decay"] if curve["kind"] == kind]
             _panel(axes, kind, curves, record)
             axes.set_ylim(min(-0.1, lowest * 1.15), 1.02)
-        write_text(panels[-1], _TITLES[kinds[-1]], f"distance between query and key [tokens]\n{_NOTE}", _AXIS)
+        name_axes(panels[-1], x=f"distance between query and key [tokens]\n{_NOTE}")
         save_figure(figure, path)
-
-
-_AXIS = "mean score / (|q| |k| A²) [1]"
-_NOTE = (
-    "line: mean over neighbouring distances; band, where there are few curves: down to the lowest;\n"
-    "markers: one distance, by the model's own code; ticks on the zero line: first distance with a negative score"
-)
-
-#: Bands of more curves than this would hide each other.
-_MOST_BANDS = 5
 
 
 def _panel(axes: Axes, kind: str, curves: Sequence[Mapping[str, Any]], record: Mapping[str, Any]) -> None:
@@ -71,7 +60,8 @@ def _panel(axes: Axes, kind: str, curves: Sequence[Mapping[str, Any]], record: M
     for index, curve in enumerate(curves):
         style = {**curve_style(index, len(curves), 1), "markevery": None}
         line, marker = {**style, "marker": ""}, {**style, "linestyle": "", "markersize": 3.5, "alpha": 0.7}
-        handles.append(Line2D([], [], label=_label(curve, kind), **style))
+        label = f"{curve['rope_theta']:g}" if kind == "base" else method_label(curve["method"], curve["seq_len"])
+        handles.append(Line2D([], [], label=label, **style))
         axes.plot(curve["distances"], curve["mean"], **line)
         if few:
             axes.fill_between(curve["distances"], curve["low"], curve["mean"], color=style["color"], alpha=0.13, lw=0)
@@ -86,13 +76,6 @@ def _panel(axes: Axes, kind: str, curves: Sequence[Mapping[str, Any]], record: M
         if length == target == trained and name == "L'":
             continue
         axes.axvline(length, color="black", linewidth=1.0, linestyle=dashes)
-        axes.annotate(
-            f"{name} = {length}", (length, 0.97), xycoords=("data", "axes fraction"), xytext=(-4, 0),
-            textcoords="offset points", ha="right", va="top", fontsize=9,
-        )  # fmt: skip
-    write_text(axes, _TITLES[kind], "", _AXIS)
+        name_mark(axes, length, f"{name} = {length}", to_left=True, inside=True, fontsize=9)
+    name_axes(axes, y=_AXIS, title=_TITLES[kind])
     place_legend(axes, handles, "rope_theta" if kind == "base" else "method")
-
-
-def _label(curve: Mapping[str, Any], kind: str) -> str:
-    return f"{curve['rope_theta']:g}" if kind == "base" else method_label(curve["method"], curve["seq_len"])

@@ -1,10 +1,10 @@
-"""A figure to be: what it is called, what it shows, and how it is drawn in either size."""
+"""Figures that are drawn on request, in the width of a column or of a page, and what all of them share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ropectl.lengths import format_length
 from ropectl.report.figures.style import SMALL, TRAINED_COLOUR, Look, Size, fitted, house_style, text_width
@@ -15,64 +15,48 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Widest names [inch] of which so many stand side by side in a column's legend.
+#: Widest names [inch] in a column's legend by how many are put side by side.
 COLUMNS = {3: 0.62, 2: 1.16}
-
-
-class Draw(Protocol):
-    """Draws a figure: one column of a paper wide, or as wide as its page."""
-
-    def __call__(self, wide: bool = False) -> Figure: ...
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure that is drawn when it is asked for.
+    """A figure that is drawn on request.
 
     Attributes:
         name: File stem; no two of one record are equal.
         title: What it shows, in a few words.
         caption: How to read it, and how much was measured. Plain text: names in it come from records.
-        draw: Draws it; ``wide=True`` for a page instead of a column.
+        paint: Fills an empty canvas.
     """
 
     name: str
     title: str
     caption: str
-    draw: Draw
+    paint: Callable[[Canvas], None]
 
+    def draw(self, wide: bool = False) -> Figure:
+        """Draws the figure in the width of a column, or of a whole page if ``wide``.
 
-def drawing(name: str, title: str, caption: str, paint: Callable[[Canvas], None]) -> Drawing:
-    """Returns a drawing whose ``paint`` fills a canvas.
-
-    The layout is computed once, when all is painted, so that saving the figure again changes nothing.
-    """
-
-    def draw(wide: bool = False) -> Figure:
+        The layout is computed once, when all is painted, so that saving the figure again changes nothing.
+        """
         from matplotlib.figure import Figure
 
         size = Size.PAGE if wide else Size.COLUMN
         with house_style(size):
             figure = Figure(figsize=(size.width, 2.3), dpi=300, layout="constrained")
-            figure.set_label(title)
-            paint(Canvas(figure, size))
+            figure.set_label(self.title)
+            self.paint(Canvas(figure, size))
             figure.align_ylabels()
             for _ in range(2):  # ticks change with the size of their panel, and the panel with the width of its ticks
                 figure.draw_without_rendering()
             figure.set_layout_engine("none")
         return figure
 
-    return Drawing(name, title, caption, draw)
-
 
 @dataclass
 class Canvas:
-    """An empty figure of a size, and what all figures have in common.
-
-    Attributes:
-        figure: The figure.
-        size: Its size.
-    """
+    """An empty figure of a size, which panels and a legend are added to."""
 
     figure: Figure
     size: Size
@@ -89,12 +73,11 @@ class Canvas:
         grid = self.figure.subplots(len(heights), 1, height_ratios=list(heights), sharex=share_x, squeeze=False)
         return list(grid[:, 0])
 
-    def legend(self, entries: Sequence[tuple[str, Any]], title: str = "") -> None:
+    def legend(self, entries: Sequence[tuple[str, Any]]) -> None:
         """Explains lines below the panels in a column, where height is free, and beside them on a page.
 
         Args:
             entries: Name and line of each.
-            title: Above them.
         """
         points = SMALL * self.size.font
         names = [fitted(name, points, self.size.label) for name, _ in entries]
@@ -102,10 +85,10 @@ class Canvas:
         columns = 1
         if self.is_narrow:
             columns = next((n for n, width in COLUMNS.items() if longest <= width and n <= len(names)), 1)
-            rows = -(-len(names) // columns) + bool(title)
+            rows = -(-len(names) // columns)
             self.figure.set_figheight(self.figure.get_figheight() + 0.06 + 0.135 * rows)
         else:
-            needed = 0.3 + 0.185 * (len(names) + bool(title))
+            needed = 0.3 + 0.185 * len(names)
             self.figure.set_figheight(max(self.figure.get_figheight(), needed))
         legend = self.figure.legend(
             handles=[line for _, line in entries],
@@ -113,8 +96,6 @@ class Canvas:
             labels=[str(index) for index in range(len(names))],
             loc="outside lower center" if self.is_narrow else "outside right upper",
             ncols=columns,
-            title=title or None,
-            alignment="left",
             handlelength=3.2,
             labelspacing=0.35,
             columnspacing=1.2,
@@ -133,7 +114,7 @@ def sample_line(look: Look, **changes: Any) -> Any:
 
 
 def name_axes(axes: Axes, x: str = "", y: str = "", title: str = "") -> None:
-    """Sets titles as plain text: a dollar sign in a name is no formula."""
+    """Sets titles as plain text: a dollar sign in a name does not begin a formula."""
     for set_text, words in ((axes.set_xlabel, x), (axes.set_ylabel, y)):
         if words:
             set_text(words, parse_math=False)
@@ -197,9 +178,14 @@ def mark_trained(axes: Axes, length: int | None, name: bool = True) -> None:
         return
     axes.axvline(length, color="black", linewidth=0.8, zorder=1)
     if name:
-        has_room = length > (low * high) ** 0.5
-        axes.annotate(
-            f"L = {format_length(length)}", (length, 1.0), xycoords=("data", "axes fraction"),
-            xytext=(-2 if has_room else 2, 1), textcoords="offset points", ha="right" if has_room else "left",
-            va="bottom", fontsize="small",
-        )  # fmt: skip
+        name_mark(axes, length, f"L = {format_length(length)}", to_left=length > (low * high) ** 0.5)
+
+
+def name_mark(axes: Axes, x: float, text: str, to_left: bool, inside: bool = False, **style: Any) -> None:
+    """Names a vertical line at its upper end: above the panel, or inside of it, to the left or right of the line."""
+    right, up = (5, 0) if inside else (2, 1)
+    axes.annotate(
+        text, (x, 0.97 if inside else 1.0), xycoords=("data", "axes fraction"), textcoords="offset points",
+        xytext=(-right if to_left else right, up), ha="right" if to_left else "left",
+        va="top" if inside else "bottom", **{"fontsize": "small", **style},
+    )  # fmt: skip

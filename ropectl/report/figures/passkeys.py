@@ -1,4 +1,4 @@
-"""Passkeys found: heat maps of length and place of the needle side by side, and curves over the length."""
+"""Passkeys found: heat maps of prompt length and needle position, side by side."""
 
 from __future__ import annotations
 
@@ -6,16 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ropectl.lengths import format_length
-from ropectl.report.figures.curves import (
-    finish_panels,
-    paint_curves,
-    reading_words,
-    shared_length,
-    subject_looks,
-)
-from ropectl.report.figures.drawing import Canvas, Drawing, drawing, name_axes, share_axis
+from ropectl.report.figures.curves import shared_length
+from ropectl.report.figures.drawing import Canvas, Drawing, name_axes
 from ropectl.report.figures.style import HEAT_COLOURS, NOT_MEASURED, fitted, shorten
-from ropectl.report.figures.subjects import Evidence, Subject
+from ropectl.report.figures.subjects import Evidence, Subject, span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,24 +32,6 @@ _PLACES = {
 }
 
 
-def passkey_curves(evidence: Evidence) -> list[Drawing]:
-    """Returns the share of passkeys found by length, several subjects in one panel."""
-    curves = {s.name: s.passkey_shares for s in evidence.subjects if s.passkey}
-    if len(curves) < 2:
-        return []
-    trained = shared_length(evidence.subjects)
-
-    def paint(canvas: Canvas) -> None:
-        panels = canvas.panels([1.8])
-        paint_curves(canvas, panels, curves, subject_looks(evidence.subjects))
-        share_axis(panels[0])
-        name_axes(panels[0], y="passkeys found [%]")
-        finish_panels(panels, trained, "prompt length [tokens]")
-
-    caption = f"Share of planted numbers found; {reading_words(curves, trained, 'of the share', 'prompt')}."
-    return [drawing("passkey-curves", "Passkeys found against length", caption, paint)]
-
-
 def passkey_maps(evidence: Evidence) -> list[Drawing]:
     """Returns small multiples of heat maps, for each kind of grid that was measured: one panel a subject, same cells."""
     found = []
@@ -63,18 +39,17 @@ def passkey_maps(evidence: Evidence) -> list[Drawing]:
         subjects = [s for s in evidence.subjects if s.passkey_cells and s.grid == grid]
         if not subjects:
             continue
-        trained, trials = shared_length(subjects), sorted({entry.trials for s in subjects for entry in s.passkey})
+        trained, trials = shared_length(subjects), [entry.trials for s in subjects for entry in s.passkey]
         caption = f"Share of planted numbers found [%], by prompt length and {meaning}; hatched: not measured"
         if trained is not None:
             caption += f"; right of the line: past the trained length, {format_length(trained)} tokens"
         if trials:
-            many = str(trials[0]) if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
-            caption += f"; {many} prompts a length"
+            caption += f"; {span(trials)} prompts a length"
         absent = [shorten(s.name) for s in evidence.subjects if not s.passkey_cells]
         caption += f". Not measured: {', '.join(absent)}." if 0 < len(absent) < len(subjects) else "."
         name = "passkeys" if grid == "depth" else "passkeys-position"
         title = f"Passkeys found by length and {grid}"
-        found.append(drawing(name, title, caption, _painter(subjects, grid, trained)))
+        found.append(Drawing(name, title, caption, _painter(subjects, grid, trained)))
     return found
 
 

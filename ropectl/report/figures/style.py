@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -197,21 +195,16 @@ def method_label(spec: str, seq_len: int | None = None) -> str:
     return shorten(short_spec(spec)) + (f"\n(frozen at {seq_len} tokens)" if seq_len else "")
 
 
-def geometry_title(model: str, geometry: dict[str, Any], target: int) -> str:
-    """Returns the first line of a figure: which model, and its numbers."""
+def inspect_figure(model: str, geometry: Mapping[str, Any], target: int, height: float) -> Figure:
+    """Returns an empty figure of a height [inch] whose first line says which model it is about, with its numbers."""
+    from matplotlib.figure import Figure
+
     trained = geometry["original_max_position_embeddings"]
-    name = shorten(model, 48)
-    return (
-        f"{name}: {describe_rotary_dim(geometry)}, rope_theta {geometry['rope_theta']:g}, "
-        f"trained length L = {trained}" + (f", target L' = {target}" if target != trained else "")
-    )
-
-
-def write_text(axes: Axes, title: str, x: str, y: str) -> None:
-    """Sets title and axis titles as plain text: a dollar sign in a name is no formula."""
-    axes.set_title(title, loc="left", parse_math=False)
-    axes.set_xlabel(x, parse_math=False)
-    axes.set_ylabel(y, parse_math=False)
+    title = f"{shorten(model, 48)}: {describe_rotary_dim(geometry)}, rope_theta {geometry['rope_theta']:g}, "
+    title += f"trained length L = {trained}" + (f", target L' = {target}" if target != trained else "")
+    figure = Figure(figsize=(11.5, height), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, parse_math=False)
+    return figure
 
 
 def place_legend(place: Axes | Figure, handles: Sequence[Any], title: str) -> None:

@@ -1,4 +1,4 @@
-"""What figures are about: the rows of a comparison, or the model of an evaluation, with the points of their curves."""
+"""The subjects of figures: the rows of a comparison, or the model of an evaluation, with the points of their curves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from ropectl.rope.geometry import RopeGeometry
 PREFIX, TAIL = "prefix", "tail"
 
 
+def span(values: Iterable[int]) -> str:
+    """Returns the least and the greatest of some numbers in words, or the only one."""
+    low, high = min(found := list(values)), max(found)
+    return str(low) if low == high else f"{low} to {high}"
+
+
 @dataclass(frozen=True)
 class Point:
     """One value at one length; ``low`` and ``high`` bound its 95 % interval where there is one.
@@ -21,8 +27,8 @@ class Point:
         value: What was measured.
         low: Lower end of its interval.
         high: Upper end.
-        beyond: Whether the length passes what the method is made for.
-        samples: Documents or trials behind it.
+        beyond: True if the length is more than the method is made for.
+        samples: Number of documents or trials.
     """
 
     length: int
@@ -35,17 +41,17 @@ class Point:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a curve or a panel is about: a row of a comparison, or the model of one evaluation.
+    """The subject of a curve or a panel: a row of a comparison, or the model of one evaluation.
 
     Attributes:
-        name: How it is called.
+        name: Its name in legends and titles.
         method: Method spec.
         family: Subjects of one family have one colour: the same method, trained or not.
-        tuned: Whether it was trained.
+        tuned: True if it was trained.
         trained_length: L, context of the pre-training [tokens].
         points: Perplexity by protocol.
         passkey: Passkeys found by length.
-        grid: What tells the passkeys of a length apart: ``depth`` (share of the length) or ``position`` [tokens].
+        grid: By what the passkeys of a length differ: ``depth`` (share of the length) or ``position`` [tokens].
         tasks: Scores by length, by task.
         short_delta: Relative change of perplexity up to the trained length, against the unscaled model.
         training_tokens: Tokens of its training; None where it was not trained.
@@ -67,7 +73,7 @@ class Subject:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is the model as it was trained, which everything is compared with."""
+        """True for the model as it was trained, which everything is compared with."""
         return self.method == "none" and not self.tuned
 
     def curve(self, protocol: str, in_bits: bool = False) -> list[Point]:
@@ -84,9 +90,7 @@ class Subject:
     @property
     def passkey_shares(self) -> list[Point]:
         """The share of passkeys found by length [%]."""
-        return _percent(
-            (at.length, at.accuracy, at.ci_low, at.ci_high, at.beyond_capacity, at.trials) for at in self.passkey
-        )
+        return _percent((at, at.accuracy) for at in self.passkey)
 
     @property
     def passkey_cells(self) -> dict[tuple[int, float], float]:
@@ -100,33 +104,32 @@ class Subject:
     @property
     def task_scores(self) -> dict[str, list[Point]]:
         """The score by length [%], by task."""
-        return {
-            task: _percent(
-                (at.length, at.score, at.ci_low, at.ci_high, at.beyond_capacity, at.trials) for at in lengths
-            )
-            for task, lengths in self.tasks.items()
-        }
+        return {task: _percent((at, at.score) for at in lengths) for task, lengths in self.tasks.items()}
 
     @property
     def loss_window(self) -> int:
         """The longest context whose losses are known by position [tokens]; 0 if none is."""
-        return max((p.context_length for points in self.points.values() for p in points if p.positions), default=0)
+        return self._longest.context_length if self._longest else 0
+
+    @property
+    def _longest(self) -> PerplexityPoint | None:
+        """The point of that context."""
+        points = [p for points in self.points.values() for p in points if p.positions]
+        return max(points, key=lambda point: point.context_length, default=None)
 
     @property
     def loss_by_position(self) -> list[tuple[float, float]]:
         """Mean losses [nats a token] at the geometric middle of each bin of positions of that context."""
-        points = [p for points in self.points.values() for p in points if p.positions]
-        longest = max(points, key=lambda point: point.context_length, default=None)
         return [
             (math.sqrt(part.start * (part.end - 1)), part.nll_sum / part.num_tokens)
-            for part in (longest.positions if longest else ())
+            for part in (self._longest.positions if self._longest else ())
             if part.num_tokens and part.start > 0  # position 0 has no place on a logarithmic axis
         ]
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that the figures of a record, or of several, are drawn from.
+    """All that the figures of one record, or of several, are drawn from.
 
     Attributes:
         subjects: What was measured, in the order of the record.
@@ -142,8 +145,15 @@ class Evidence:
     geometry: RopeGeometry | None = None
     target_length: int | None = None
 
+    @property
+    def unit(self) -> str:
+        """What perplexities are drawn as: as they are where they compare, else per byte of text."""
+        return "perplexity" if self.same_tokens else "bits per byte"
 
-def _percent(shares: Iterable[tuple[int, float, float, float, bool, int]]) -> list[Point]:
+
+def _percent(measured: Iterable[tuple[PasskeyLength | TaskLength, float]]) -> list[Point]:
+    """Returns points [%] from what was measured at each length and its share."""
     return [
-        Point(at, 100 * value, 100 * low, 100 * high, beyond, n) for at, value, low, high, beyond, n in sorted(shares)
+        Point(at.length, 100 * share, 100 * at.ci_low, 100 * at.ci_high, at.beyond_capacity, at.trials)
+        for at, share in sorted(measured, key=lambda pair: pair[0].length)
     ]

@@ -1,4 +1,4 @@
-"""A training: its loss, and what was measured in between."""
+"""Figures of a training: its loss, and the validations in between."""
 
 from __future__ import annotations
 
@@ -7,19 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 from ropectl.lengths import format_length
 from ropectl.records import MetricsLine
-from ropectl.report.figures.drawing import Canvas, Drawing, drawing, name_axes, sample_line, share_axis, value_axis
+from ropectl.report.figures.drawing import (
+    Canvas,
+    Drawing,
+    name_axes,
+    name_mark,
+    sample_line,
+    share_axis,
+    value_axis,
+)
 from ropectl.report.figures.style import REFERENCE_COLOUR, Look, looks, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Steps that the smoothed loss is a mean over, at most; of short runs a tenth.
+#: Most steps that the smoothed loss is a mean over; in short runs a tenth of the steps.
 WINDOW = 20
 
-#: Steps after which no more are drawn: an SVG of so many points is still small. Further ones are left out evenly.
+#: Most steps drawn, so that an SVG stays small; of more, every second, third ... is drawn.
 MOST_STEPS = 4000
 
-#: Validations by kind: what the axis says.
+#: The name of the axis for each kind of validation.
 KINDS = {"perplexity": "perplexity", "passkey": "passkeys [%]"}
 
 Measured = dict[int, dict[int, float]]
@@ -29,15 +37,16 @@ def training_drawings(metrics: Sequence[MetricsLine], settings: Mapping[str, Any
     """Returns the curves of a training: loss by step, and perplexity and passkeys of the validations by length.
 
     Args:
-        metrics: Lines of a run's ``metrics.jsonl``. Of a step that stands there twice, the last counts: a run that was
+        metrics: Lines of a run's ``metrics.jsonl``. Of a step that is there twice, the last counts: a run that was
             continued repeats steps.
-        settings: What was asked for, by name.
+        settings: The settings of the training by name.
     """
-    losses = _losses(metrics)
+    losses = dict(sorted({line.step: line.loss for line in metrics if line.loss is not None}.items()))
     measured = {kind: found for kind in KINDS if (found := _validations(metrics, kind))}
     if len(losses) < 2 and not measured:
         return []
-    best = _best_step(metrics) if measured else None
+    best = max((line.step for line in metrics if line.best), default=None) if measured else None
+    last = max(line.step for line in metrics)
     lengths = sorted({length for curves in measured.values() for length in curves})
 
     def paint(canvas: Canvas) -> None:
@@ -51,23 +60,15 @@ def training_drawings(metrics: Sequence[MetricsLine], settings: Mapping[str, Any
         if best is not None:
             for axes in panels:
                 axes.axvline(best, color="black", linewidth=0.8, linestyle=(0, (3, 2)), zorder=1)
-            panels[0].annotate(
-                f"best: step {best}", (best, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 1),
-                textcoords="offset points", ha="right" if best > _last(losses, measured) / 2 else "left", va="bottom",
-                fontsize="small",
-            )  # fmt: skip
+            name_mark(panels[0], best, f"best: step {best}", to_left=best > last / 2)
         name_axes(panels[-1], x="step")
         canvas.legend(legend)
 
-    return [drawing("training", "Training", _caption(metrics, settings, measured, best), paint)]
-
-
-def _losses(metrics: Sequence[MetricsLine]) -> dict[int, float]:
-    return dict(sorted({line.step: line.loss for line in metrics if line.loss is not None}.items()))
+    return [Drawing("training", "Training", _caption(metrics, settings, measured, best), paint)]
 
 
 def _validations(metrics: Sequence[MetricsLine], kind: str) -> Measured:
-    """Values by step, by length [tokens]."""
+    """Returns the values of one kind of validation by length [tokens], by step."""
     found: Measured = {}
     for line in sorted((line for line in metrics if line.validation), key=lambda line: line.step):
         assert line.validation is not None
@@ -75,15 +76,6 @@ def _validations(metrics: Sequence[MetricsLine], kind: str) -> Measured:
         for length, value in values.items():
             found.setdefault(length, {})[line.step] = value if kind == "perplexity" else 100 * value
     return {length: found[length] for length in sorted(found)}
-
-
-def _best_step(metrics: Sequence[MetricsLine]) -> int | None:
-    return max((line.step for line in metrics if line.best), default=None)
-
-
-def _last(losses: Mapping[int, float], measured: Mapping[str, Measured]) -> int:
-    steps = [*losses, *(step for curves in measured.values() for curve in curves.values() for step in curve)]
-    return max(steps)
 
 
 def smoothed(values: Sequence[float], window: int) -> list[float]:
