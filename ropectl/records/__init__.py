@@ -1,6 +1,6 @@
 """The JSON contract: a type for every record that a command writes. Other programs read them: extend, never rename.
 
-Keys stand in the types and nowhere else, in the order in which they are written. :func:`to_json` writes a record,
+The keys are declared only here, in the order in which they are written. :func:`to_json` writes a record,
 :mod:`ropectl.records.reading` reads one.
 """
 

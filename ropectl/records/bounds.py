@@ -1,4 +1,4 @@
-"""What measured numbers cannot be, as types: records are checked against them when they are read."""
+"""Types with the bounds of measured numbers; records are checked against them when they are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Interval
 #: A number of tokens [tokens].
 Length = Annotated[int, Ge(1)]
 
-#: What a method is made to reach [tokens].
+#: The length that a method is made for [tokens].
 TargetLength = Annotated[int, Ge(2)]
 
 AboveZero = Annotated[float, Gt(0)]

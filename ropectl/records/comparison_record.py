@@ -17,7 +17,7 @@ from ropectl.rope.geometry import RopeGeometry
 
 @dataclass(frozen=True)
 class Reach:
-    """How far a method goes, in three senses that are never the same question [tokens].
+    """The length that a method reaches, in three different senses [tokens].
 
     ``models`` and ``uses`` are the length up to which every measured length from the trained one on qualifies. Lengths
     shorter than the trained one never count against it; where none from it on qualifies, the longest shorter one counts.
@@ -38,7 +38,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """The training behind a row of a comparison; what a failed one did not come to is None.
+    """The training before a row of a comparison; what a failed one did not reach is None.
 
     Attributes:
         id: The ``training.id`` of the checkpoint's own record: a hash of all that decides the result.
@@ -89,12 +89,12 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class Pick:
-    """What a comparison prefers, by rule and not by name.
+    """The method that a comparison prefers, by rule and not by name.
 
     Attributes:
         model: The model, as the user wrote it.
         method: Method spec.
-        reasons: Why, in a sentence each.
+        reasons: Why, in one sentence each.
         training: Id of the training that belongs to it; None for the model as it is given.
     """
 
@@ -129,10 +129,10 @@ class MeasuredCell:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonManifest:
-    """What is needed to make a comparison again.
+    """The facts needed to repeat a comparison.
 
     Attributes:
-        command: The command as typed, a word an entry.
+        command: The command as typed, one word per entry.
         config: All settings by name; the settings class of the command reads them back.
         finetune: How every method was trained first; None if none was.
         versions: Versions of Python and of the packages that decide numbers.
@@ -158,12 +158,12 @@ class ComparisonManifest:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """How much of a comparison is still to be measured.
+    """The part of a comparison that is still to be measured.
 
     Attributes:
         cells: All measurements.
-        missing: Those that are not there.
-        by_row: Missing ones by row.
+        missing: Those that are not measured yet.
+        by_row: The missing ones by row.
     """
 
     cells: int
@@ -173,7 +173,7 @@ class Unfinished:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonFrame:
-    """What is known of a comparison before anything is measured.
+    """The fields of a comparison that are known before anything is measured.
 
     Attributes:
         schema_version: Version of the meaning of these keys.
@@ -207,10 +207,10 @@ class ComparisonRecord(ComparisonFrame):
     """Models and methods side by side.
 
     Attributes:
-        rows: One entry a model and method; the first is the first model without scaling.
+        rows: One entry per model and method; the first is the first model without scaling.
         pick: What is preferred; None where nothing can be.
-        verdict: What the numbers come to, in sentences.
-        unfinished: How much is missing of a comparison that did not come to its end.
+        verdict: What the numbers mean, in sentences.
+        unfinished: How much is missing of a comparison that was not finished.
         manifest: What is needed to make it again.
     """
 

@@ -16,7 +16,7 @@ class HarnessManifest:
     """What is needed to measure it again.
 
     Attributes:
-        command: The command as typed, a word an entry.
+        command: The command as typed, one word per entry.
         versions: Versions of Python and of the packages that decide numbers.
     """
 

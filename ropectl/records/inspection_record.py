@@ -30,12 +30,12 @@ class InspectionRecord:
         target_length: The context that the method is made for [tokens].
         reach: Positions whose slow rotations were all seen in training; None if unlimited.
         warnings: What to know before relying on it.
-        model: The model, as the user wrote it; not there for plain numbers, as all that follows of its config.
+        model: The model, as the user wrote it; absent for plain numbers, as are all keys from its config that follow.
         existing: The scaling that the model came with, as a method spec.
         max_position_embeddings: The context that its config declares [tokens].
         pairing: Which dimensions turn together: ``half-split`` or ``interleaved``.
         layer_type: The layer type that is shown, for configs with one block per layer type.
-        layer_types: All of those.
+        layer_types: All of them.
         window: The longest attention window of its layers [tokens]; None for unlimited.
         runtimes: What each runtime makes of it; empty where none was asked.
     """

@@ -9,11 +9,11 @@ _OPTIONAL, _KEY = "optional", "key"
 
 
 def optional(beside: str = "", key: str = "") -> Any:
-    """Declares a field that only some records have: where it is None, its key is left out of the JSON.
+    """Declares a field that only some records have: if it is None, its key is left out of the JSON.
 
     Args:
-        beside: Name of the field that decides instead, for a field that may be None and still stand there.
-        key: The key, where it can be no name of a field.
+        beside: Name of the field that decides instead, for a field that may be written as null.
+        key: The key, where it cannot be the name of a field.
     """
     return field(default=None, metadata={_OPTIONAL: beside, _KEY: key})
 

@@ -1,4 +1,4 @@
-"""What every record of an evaluation begins with, and what is needed to measure it again."""
+"""The fields that every record of an evaluation begins with, and the facts needed to measure it again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRecord:
-    """What every record of one method on one model begins with.
+    """The fields that every record of one method on one model begins with.
 
     Attributes:
         schema_version: Version of the meaning of these keys.
@@ -30,10 +30,10 @@ class EvaluationRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What is needed to make a record again.
+    """The facts needed to repeat a measurement.
 
     Attributes:
-        command: The command as typed, a word an entry.
+        command: The command as typed, one word per entry.
         config: All settings by name; the settings class of the command reads them back.
         versions: Versions of Python and of the packages that decide numbers.
         bos_token_id: The token that every text begins with; None for none.

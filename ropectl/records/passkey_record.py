@@ -79,7 +79,7 @@ class PasskeyLength:
 
 @dataclass(frozen=True)
 class UsesReach:
-    """How far a method goes in the sense that retrieval measures.
+    """The length that a method reaches, as measured by retrieval.
 
     Attributes:
         uses: As :attr:`Reach.uses` of a comparison [tokens].
@@ -90,7 +90,7 @@ class UsesReach:
 
 @dataclass(frozen=True, kw_only=True)
 class PasskeyManifest(Manifest):
-    """What is needed to measure passkey retrieval again.
+    """The facts needed to measure passkey retrieval again.
 
     Attributes:
         prompts_sha256: Hash of all prompts and answers: equal hashes mean the same trials.
@@ -111,12 +111,12 @@ class PasskeyRecord(EvaluationRecord):
         grid: Where needles stand: at the same ``depth`` or the same ``position`` in every length.
         prompt_format: ``raw`` text, or ``chat`` in the model's template.
         answers: Whether answers are known as ``tokens``, or generated and read as ``text``.
-        lengths: One entry a length.
-        cells: One entry a length and needle position: those of ``lengths``, in one list.
+        lengths: One entry per length.
+        cells: One entry per length and needle position: those of ``lengths``, in one list.
         chance: Probability of guessing the answer.
         k_max: Length up to which an accuracy is reached at every length, by accuracy [tokens]; 0 for none.
         reach: How far the method goes.
-        verdict: What the numbers come to, in a sentence.
+        verdict: What the numbers mean, in one sentence.
         num_differing: Trials whose greedy text says otherwise than the scores; None where that was not checked.
         prompt_example: One of the prompts, shortened.
         manifest: What is needed to measure it again.

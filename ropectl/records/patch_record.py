@@ -42,7 +42,7 @@ class SourceRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenFiles:
-    """What was written beside the config.
+    """The files that were written in addition to the config.
 
     Attributes:
         rewritten: Whether weights were loaded and saved, and not copied.
@@ -50,7 +50,7 @@ class WrittenFiles:
         num_files: Files that were copied.
         num_bytes: Their bytes, or those of the tensors.
         linked: Whether weights are hard links.
-        left_out: Files that were not copied, for they can run code.
+        left_out: Files that were not copied because they can run code.
     """
 
     rewritten: bool | None = optional()
@@ -86,8 +86,8 @@ class PatchRecord:
         next_steps: How each runtime is started on it.
         notes: What a person should know.
         versions: Versions of Python and of the packages that decide numbers.
-        command: The command as typed, a word an entry.
-        files: What was written beside the config.
+        command: The command as typed, one word per entry.
+        files: The files that were written in addition to the config.
         training: How it was trained; in the record of ``finetune``.
     """
 

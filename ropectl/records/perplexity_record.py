@@ -18,7 +18,7 @@ class PositionBin:
 
     Attributes:
         start: First position, counted from 0.
-        end: The one behind the last.
+        end: The position after the last.
         nll_sum: Sum of their losses over all documents [nats].
         num_tokens: Targets.
     """
@@ -86,7 +86,7 @@ class PerplexityPoint:
 
 @dataclass(frozen=True)
 class FirstToken:
-    """What every scored document begins with.
+    """The token that every scored document begins with.
 
     Attributes:
         policy: The setting: ``auto``, ``always`` or ``never``.
@@ -101,7 +101,7 @@ class FirstToken:
 
 @dataclass(frozen=True)
 class ModelsReach:
-    """How far a method goes in the sense that perplexity measures.
+    """The length that a method reaches, as measured by perplexity.
 
     Attributes:
         models: As :attr:`Reach.models` of a comparison [tokens]; None unless protocol ``tail`` was measured.
@@ -112,7 +112,7 @@ class ModelsReach:
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """How intervals were estimated.
+    """The settings of the bootstrap that estimated the intervals.
 
     Attributes:
         resamples: Resamples of the documents.
@@ -125,7 +125,7 @@ class Bootstrap:
 
 @dataclass(frozen=True, kw_only=True)
 class PerplexityManifest(Manifest):
-    """What is needed to measure a perplexity again.
+    """The facts needed to measure a perplexity again.
 
     Attributes:
         documents: Names of the documents.
@@ -156,11 +156,11 @@ class PerplexityRecord(EvaluationRecord):
         preset: Name of the published measurement whose settings were taken; None for none.
         stride: Step of sliding windows [tokens]; None for protocols without windows that slide.
         bos: What every document begins with.
-        points: One entry a length.
+        points: One entry per length.
         unscaled: The unscaled model on the same targets, up to its trained length; empty where the method is that model.
         reach: How far the method goes.
         short_delta: Worst relative change against the unscaled model at lengths up to the trained one; None if not measured.
-        verdict: What the numbers come to, in sentences.
+        verdict: What the numbers mean, in sentences.
         manifest: What is needed to measure it again.
     """
 

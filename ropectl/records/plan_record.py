@@ -1,4 +1,4 @@
-"""``plan.json``: what a comparison is about to measure. Other programs read it: extend, never rename."""
+"""The plan of a comparison, ``plan.json``. Other programs read it: extend, never rename."""
 
 from __future__ import annotations
 

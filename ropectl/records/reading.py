@@ -1,4 +1,4 @@
-"""Reads records: what kind one is, and whether everything in it is of its type and possible. The one check that there is."""
+"""Reads records: recognises their kind, and checks in one place that every value has its type and is possible."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ R = TypeVar("R")
 
 
 def read_record(json: Mapping[str, Any], place: str) -> AnyRecord:
-    """Returns the record that a JSON object is; keys that its type does not know are passed over.
+    """Returns the record that a JSON object is; keys that its type does not know are ignored.
 
     Args:
         json: The object.
         place: Where it was found, for messages.
 
     Raises:
-        ConfigError: If it is no record with results, or something in it is missing, of another type, or impossible.
+        ConfigError: If it is not a record with results, or something in it is missing, of another type, or impossible.
     """
     kind = kind_of(json, place)
     return read_as(kind, json, place, kind.written_by)
@@ -67,7 +67,7 @@ def kind_of(json: Mapping[str, Any], place: str) -> type[AnyRecord]:
     """Returns which record a JSON object is.
 
     Raises:
-        ConfigError: If it is none, or none with results.
+        ConfigError: If it is not a record, or has no results.
     """
     for kind in KINDS:
         if kind.known_by <= json.keys():
@@ -77,8 +77,8 @@ def kind_of(json: Mapping[str, Any], place: str) -> type[AnyRecord]:
             f"{place} is the estimate of a dry run: there are no results in it.", "Run it without --dry-run."
         )
     raise ConfigError(
-        f"{place} is no record that a report can be made of.",
-        f"Those of: {', '.join(dict.fromkeys(kind.written_by for kind in KINDS))}.",
+        f"{place} is not a record that a report can be made from.",
+        f"A report can be made from records of: {', '.join(dict.fromkeys(kind.written_by for kind in KINDS))}.",
     )
 
 
@@ -105,12 +105,12 @@ def read_as(kind: type[R], json: Any, place: str, command: str) -> R:
         problem = f"its geometry is wrong: {error.message.rstrip('.')}"
     raise ConfigError(
         f"{place} looks like a record of {command}, but {problem}.",
-        f"Was it cut short or edited? The command that wrote it, ropectl {command}, writes it anew.",
+        f"Was it cut short or edited? ropectl {command} writes it again.",
     )
 
 
 def _by_field(kind: Any, json: Any) -> Any:
-    """A JSON object with the names of fields in place of the few keys that can be none."""
+    """Returns a JSON object with the names of fields in place of the few keys that cannot be Python names."""
     names = {key_of(one): one.name for one in fields(kind) if key_of(one) != one.name}
     return {names.get(key, key): value for key, value in json.items()} if names and isinstance(json, dict) else json
 
@@ -124,7 +124,7 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _problem(error: ErrorDetails) -> str:
-    """What is wrong, and where."""
+    """Returns what is wrong, and where."""
     where = [str(part) for part in error["loc"]]
     names = [name for name in where if not name.isdigit()]
     is_bound = error["type"] in ("greater_than", "greater_than_equal", "less_than_equal")

@@ -1,4 +1,4 @@
-"""What a runtime makes of a checkpoint, and how it is started on one."""
+"""Types that say how a runtime reads a checkpoint, and how it is started on one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Problem:
 
     Attributes:
         code: Stable name of the kind, such as ``theta-dropped``.
-        text: One short sentence with the numbers; says nothing of the version, so that equal ones can be grouped.
+        text: One short sentence with the numbers; does not name the version, so that equal ones can be grouped.
     """
 
     code: str
@@ -21,18 +21,18 @@ class Problem:
 
 @dataclass(frozen=True)
 class RuntimeReading:
-    """What one version of a runtime makes of a checkpoint.
+    """The reading of a checkpoint by one version of a runtime.
 
     Attributes:
         runtime: Name of the runtime.
         version: The version whose rules these are.
         loads: Whether the model can be built at all.
-        rope_type: What the runtime takes the file to be; None if it gets not so far.
+        rope_type: The type that the runtime reads from the file; None if it does not get that far.
         inv_freq: (P,) frequencies for a sequence of the target length [radians/token].
         attention_factor: A, on cos and sin, at the target length.
         max_deviation: Largest relative difference of a frequency from what the author meant, over the lengths that
             are compared; 1 where a pair turns that was meant to stand still.
-        usable_length: Tokens that the runtime serves by itself; None where it sets no limit.
+        usable_length: Tokens that the runtime serves without further settings; None where it sets no limit.
         problems: Why it does not compute what was meant; empty if it does.
     """
 
@@ -48,7 +48,7 @@ class RuntimeReading:
 
     @property
     def ok(self) -> bool:
-        """Whether the runtime computes and serves what the author meant."""
+        """True if the runtime computes and serves what the author meant."""
         return self.loads and not self.problems
 
     def to_json(self) -> dict[str, Any]:
@@ -63,13 +63,13 @@ class RuntimeReading:
 
 @dataclass(frozen=True)
 class NextStep:
-    """How to start one runtime on a checkpoint, or why not to.
+    """The command that starts one runtime on a checkpoint, or the reason why there is none.
 
     Attributes:
         runtime: Name of the runtime.
         command: What a person types; None if refused.
         refusal: The reason, and what to do instead; None if there is a command.
-        notes: What to know beside it.
+        notes: What else to know.
     """
 
     runtime: str

@@ -37,7 +37,7 @@ class TaskCell:
 
 @dataclass(frozen=True)
 class GivenAnswer:
-    """What the model answered in one trial.
+    """The model's answer in one trial.
 
     Attributes:
         references: What the answer had to contain.
@@ -95,7 +95,7 @@ class TaskResult:
         uses: The length up to which every length from the trained one on has a sufficient score, as
             :attr:`Reach.uses` of a comparison [tokens]; 0 if there is none, None on too few trials.
         prompts_sha256: Hash of all prompts and answers: equal hashes mean the same trials.
-        lengths: One entry a length.
+        lengths: One entry per length.
     """
 
     task: str
@@ -127,7 +127,7 @@ class TaskAverage:
 
 @dataclass(frozen=True)
 class TasksReach:
-    """Up to which length the tasks together are solved.
+    """The length up to which the tasks together are solved.
 
     Attributes:
         uses: The length up to which every length from the trained one on has a sufficient average [tokens]; 0 if
@@ -141,7 +141,7 @@ class TasksReach:
 
 @dataclass(frozen=True)
 class PlannedTask:
-    """What a task takes.
+    """The prompts and tokens that a task takes.
 
     Attributes:
         task: Task spec.
@@ -160,7 +160,7 @@ class PlannedTask:
 
 @dataclass(frozen=True, kw_only=True)
 class TasksManifest(Manifest):
-    """What is needed to measure tasks again.
+    """The facts needed to measure tasks again.
 
     Attributes:
         plan: What each task took.
@@ -177,7 +177,7 @@ class TasksRecord(EvaluationRecord):
         text: Text source of the tasks that hide facts in a text.
         prompt_format: ``raw`` text, or ``chat`` in the model's template.
         chat_template_sha256: Hash of that template.
-        tasks: One entry a task.
+        tasks: One entry per task.
         average: All tasks together, one entry a length.
         reach: Up to which length they are solved.
         manifest: What is needed to measure it again.

@@ -1,4 +1,4 @@
-"""From where on a measured number says enough to be relied on."""
+"""Thresholds from which on a measured number can be relied on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded of a training, while it runs and in its result. Other programs read it: extend, never rename."""
+"""The record of a training, while it runs and in its result. Other programs read it: extend, never rename."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ropectl.records.json_form import optional
 
 @dataclass(frozen=True)
 class ValidationRecord:
-    """What was measured on held-out text at one step.
+    """The measurements on held-out text at one step.
 
     Attributes:
         perplexity: Perplexity by context length.
@@ -54,7 +54,7 @@ class MetricsLine:
 
 @dataclass(frozen=True)
 class TrainingEngine:
-    """What a training ran on.
+    """The hardware and software that a training ran on.
 
     Attributes:
         kind: How it was distributed, in the words of Accelerate.
@@ -71,7 +71,7 @@ class TrainingEngine:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRecord:
-    """How a checkpoint was trained.
+    """The settings and the result of a training.
 
     Attributes:
         id: Hash of all that decides the result.
@@ -88,7 +88,7 @@ class TrainingRecord:
         validation_before: Held-out text before the first step; None if it was not measured.
         validation: Held-out text at ``step``; None if it was not measured.
         engine: What it ran on.
-        metrics: File with a line a step.
+        metrics: File with one line per step.
     """
 
     id: str | None = None
@@ -110,7 +110,7 @@ class TrainingRecord:
 
 @dataclass(frozen=True)
 class UnfinishedTraining:
-    """``run.json`` of a training that has not come to its end.
+    """``run.json`` of a training that is not finished.
 
     Attributes:
         settings: All that decides the result, by name.

@@ -1,4 +1,4 @@
-"""Cost against quality: what a longer context costs on short text, and what training it takes."""
+"""Quality in a long context against its cost: the price on short text, and the training."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def plot_decay(path: Path, record: Mapping[str, Any]) -> None:
     reach down to the lowest value, markers were computed by the model's own code.
 
     Args:
-        path: File; its suffix says the format.
+        path: File; its suffix sets the format.
         record: Of ``inspect --self-test``.
 
     Raises:

@@ -1,4 +1,4 @@
-"""From records of every kind to the subjects of their figures."""
+"""Collects the subjects of figures from records of every kind."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def evidence_of(record: AnyRecord) -> Evidence:
 
 
 def evidence_of_runs(records: Mapping[str, AnyRecord]) -> Evidence:
-    """Returns what the figures of several records are drawn from; what keeps their numbers from comparing is said.
+    """Returns what the figures of several records are drawn from; remarks say why their numbers may not compare.
 
     Args:
-        records: By the name of the run, which every curve is called after.
+        records: By the name of the run, which every curve's name begins with.
     """
     subjects: list[Subject] = []
     for run, record in records.items():
         found = evidence_of(record).subjects
-        if isinstance(record, PerplexityRecord):  # its unscaled model would stand there once a run
+        if isinstance(record, PerplexityRecord):  # else the unscaled model would be there once for every run
             found = found[-1:]
         subjects += [replace(s, name=f"{run}: {s.name}", family=f"{run}\0{s.family}") for s in found]
     comparisons = [record for record in records.values() if isinstance(record, ComparisonRecord)]
@@ -81,7 +81,7 @@ def _subjects(record: _Drawn) -> list[Subject]:
 
 
 def _names(rows: Sequence[MethodRow]) -> list[str]:
-    """What each row is called; those that would be called alike are counted."""
+    """Returns a name for each row; equal names are numbered."""
     names = row_names(rows) if rows else []
     return [f"{name} #{names[:i].count(name) + 1}" if name in names[:i] else name for i, name in enumerate(names)]
 
@@ -101,7 +101,7 @@ def _row(row: MethodRow) -> Subject:
 
 
 def _target(record: _Drawn) -> int | None:
-    """L' as recorded; of an evaluation what its factor comes to."""
+    """Returns L' as recorded; for an evaluation, the length that its factor gives."""
     if isinstance(record, ComparisonRecord | InspectionRecord | FinetuneRecord):
         return record.target_length
     factor = record.manifest.config.get("factor")

@@ -36,7 +36,7 @@ def plot_frequencies(path: Path, model: str, records: Sequence[InspectionRecord]
     """Writes a figure of two panels over the pair index: how much slower each pair turns, and how long a turn takes.
 
     Args:
-        path: File; its suffix says the format.
+        path: File; its suffix sets the format.
         model: Name in the title.
         records: Of ``inspect``, on one geometry; those of ``none`` are the grey reference that is always drawn.
         target: L' [tokens].

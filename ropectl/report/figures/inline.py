@@ -1,4 +1,4 @@
-"""Figures as SVG inside of a page, whose policy allows no styles, and where several stand side by side."""
+"""Figures as SVG inside a page, whose policy allows no styles and which holds several of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 _SVG = "http://www.w3.org/2000/svg"
 
-#: What matplotlib's style sheet sets on everything; in a page it would be set on all of the page.
+#: The settings of matplotlib's style sheet, which in a page would apply to the whole page.
 _INHERITED = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
 
 #: ``font: italic 700 10px 'A', 'B', serif``.
@@ -20,14 +20,14 @@ _REFERENCE = re.compile(r"#([^)\s\"']+)")
 
 
 def inlined(content: bytes, title: str, prefix: str, size: Sequence[float]) -> str:
-    """Returns an SVG file as an element to stand in HTML: self-contained, without prolog, styles or metadata.
+    """Returns an SVG file as a self-contained HTML element, without prolog, styles or metadata.
 
-    Texts in it stay texts: whatever a name consists of is escaped where the element is written.
+    Texts in it remain texts: whatever is in a name is escaped when the element is written.
 
     Args:
         content: The file that matplotlib wrote.
-        title: What it is to those who cannot see it.
-        prefix: Put before every id; where empty, one that follows from the content.
+        title: Text for readers who cannot see it.
+        prefix: Begins every id; if empty, one that follows from the content.
         size: Width and height at which its text has the intended size [inch].
     """
     prefix = prefix or f"f{hashlib.sha256(content).hexdigest()[:10]}-"
@@ -50,7 +50,7 @@ def inlined(content: bytes, title: str, prefix: str, size: Sequence[float]) -> s
 
 
 def _localise(element: ET.Element, prefix: str) -> None:
-    """Takes off namespaces, turns styles into attributes, and puts the prefix on the id and on those it refers to."""
+    """Removes namespaces, turns styles into attributes, and prefixes the id and those that the element refers to."""
     element.tag = element.tag.rpartition("}")[2]
     attributes = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
     attributes.update(_properties(attributes.pop("style", "")))
@@ -66,7 +66,7 @@ def _localise(element: ET.Element, prefix: str) -> None:
 
 
 def _properties(style: str) -> Iterator[tuple[str, str]]:
-    """The properties of a style, all of which SVG knows as attributes too, but for a font's short form."""
+    """Yields the properties of a style; SVG has attributes for all of them, except for a font's short form."""
     for declaration in filter(None, map(str.strip, style.split(";"))):
         name, _, value = (part.strip() for part in declaration.partition(":"))
         if name == "font" and (font := _FONT.fullmatch(value)):
@@ -80,7 +80,7 @@ def _properties(style: str) -> Iterator[tuple[str, str]]:
 
 
 def _drop_ids(root: ET.Element) -> None:
-    """Takes out the ids that nothing refers to, and those that are there already: equal images are called alike."""
+    """Removes ids that nothing refers to, and repeated ones: equal images have the same id."""
     used = {name for element in root.iter() for value in element.attrib.values() for name in _REFERENCE.findall(value)}
     used.add(root.get("aria-labelledby", ""))
     for element in root.iter():

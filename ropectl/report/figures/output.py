@@ -1,4 +1,4 @@
-"""Figure files: the same bytes for the same record, whole or not there."""
+"""Writes figure files: the same bytes for the same record, and never half a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ropectl.runs import check_writable, written_aside
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: What a figure can be written as, and the metadata that keeps the time of day out of it.
+#: The formats of figures, with the metadata that keeps the time of day out of them.
 FORMATS: dict[str, dict[str, Any]] = {
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None, "ModDate": None},
@@ -32,7 +32,7 @@ def check_figure(path: Path) -> None:
     """
     if path.suffix.lower() not in FORMATS:
         raise ConfigError(
-            f"--plot {path}: the suffix says the format; it must be one of {', '.join(FORMATS)}.",
+            f"--plot {path}: the suffix sets the format; it must be one of {', '.join(FORMATS)}.",
             f"Type for example: --plot {path.with_suffix('.svg').name or 'figure.svg'}",
         )
     if path.is_dir():
@@ -46,15 +46,15 @@ def check_figure(path: Path) -> None:
 
 
 def save_figure(figure: Figure, path: Path, hint: str = "Choose another place: --plot FILE", dpi: int = 150) -> None:
-    """Writes a figure that is either whole or not there; one that was there is replaced.
+    """Writes a figure, replacing an older one; if it fails, the older one is left as it was.
 
     To be called within :func:`~ropectl.report.figures.style.house_style`.
 
     Args:
         figure: The figure.
-        path: File; its suffix says the format.
-        hint: What to type where it cannot be written.
-        dpi: Of a bitmap.
+        path: File; its suffix sets the format.
+        hint: What to type if it cannot be written.
+        dpi: Resolution of a bitmap.
 
     Raises:
         ConfigError: If the place cannot be written.
@@ -67,12 +67,12 @@ def save_figure(figure: Figure, path: Path, hint: str = "Choose another place: -
 def svg_text(figure: Figure, prefix: str = "", title: str = "") -> str:
     """Returns a figure as an SVG element to stand in HTML, the same text for the same record.
 
-    Its background is white and opaque: the colours were chosen on white, so that a dark page shows it as a card.
+    Its background is white and opaque: the colours were chosen on white, and a dark page shows it as a card.
 
     Args:
-        figure: As a drawing draws it.
-        prefix: Put before every id, all of which are unique then; by default one that follows from the content.
-        title: What it is to those who cannot see it; by default the title of the drawing.
+        figure: A figure that a drawing drew.
+        prefix: Begins every id and makes it unique in a page; by default one that follows from the content.
+        title: Text for readers who cannot see it; by default the title of the drawing.
     """
     file = BytesIO()
     with house_style():
@@ -86,9 +86,9 @@ def write_figures(drawings: Sequence[Drawing], folder: Path, wide: bool = False)
     """Writes each drawing as NAME.svg and NAME.png (300 dpi), the same bytes for the same record.
 
     Args:
-        drawings: What to draw.
-        folder: Made if need be.
-        wide: As wide as a page instead of a column.
+        drawings: The figures.
+        folder: Folder, made if necessary.
+        wide: True for the width of a page instead of a column.
 
     Raises:
         ConfigError: If the folder cannot be written.

@@ -14,26 +14,26 @@ from ropectl.report.figures.subjects import Evidence, Subject, span
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Least width of a cell with a number in it, as part of the font size.
+#: Least width of a cell with a number in it, in font sizes.
 NUMBER_WIDTH = 2.05
 
-#: Height of a cell as part of the font size; lower ones where there are more places than this.
+#: Height of a cell in font sizes, and the most rows of that height; more rows are lower.
 CELL_HEIGHT, MOST_TALL = 1.75, 12
 
 #: Above this share a cell is so light that its number is dark.
 LIGHT = 0.55
 
-#: A cell's colour bar has a name and its numbers in this height, as part of the font size.
+#: Height of the colour bar with its name and numbers, in font sizes.
 BAR_HEIGHT = 4.5
 
 _PLACES = {
-    "depth": ("needle depth [%]", "how deep in the prompt it stands (0 % is the beginning)"),
-    "position": ("needle at [token]", "the token at which it begins"),
+    "depth": ("needle depth [%]", "needle depth in the prompt (0 % is the beginning)"),
+    "position": ("needle at [token]", "the token at which the needle begins"),
 }
 
 
 def passkey_maps(evidence: Evidence) -> list[Drawing]:
-    """Returns small multiples of heat maps, for each kind of grid that was measured: one panel a subject, same cells."""
+    """Returns a figure of heat maps for each kind of grid that was measured: one panel per subject, all with the same cells."""
     found = []
     for grid, (_, meaning) in _PLACES.items():
         subjects = [s for s in evidence.subjects if s.passkey_cells and s.grid == grid]
@@ -138,7 +138,7 @@ def _ticks(
     width: float,
     height: float,
 ) -> None:
-    """Names columns and rows, as many as there is room for (sizes of a cell in parts of the font size)."""
+    """Names as many columns and rows as there is room for; sizes of a cell are in font sizes."""
     names = [format_length(length) for length in lengths]
     step = max(1, -(-int(10 * 0.58 * (max(map(len, names)) + 0.4)) // max(1, int(10 * width))))
     axes.set_xticks(range(0, len(lengths), step), names[::step])

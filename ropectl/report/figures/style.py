@@ -1,4 +1,4 @@
-"""The look of all figures: how curves are told apart, in colour, in grey and for the colour-blind; and names that fit."""
+"""The look of all figures: curves that differ in colour, in grey and for the colour-blind, and names that fit."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h")
 REFERENCE_COLOUR = "#8a8a8a"
 TRAINED_COLOUR = "#e4eef7"
 
-#: Perceptually uniform, and the same order in grey and for the colour-blind.
+#: A perceptually uniform map with the same order in grey and for the colour-blind.
 HEAT_COLOURS = "cividis"
 
-#: What was not measured, which is not the same as 0.
+#: How cells look that were not measured, which is not the same as 0.
 NOT_MEASURED: dict[str, Any] = {"facecolor": "white", "edgecolor": "#9a9a9a", "hatch": "//////", "linewidth": 0.0}
 
 #: A longer label is cut in the middle, where specs differ least.
@@ -51,7 +51,7 @@ _SETTINGS: Any = {
     "text.usetex": False,
     "svg.hashsalt": "ropectl",
     # Text stays text: it can be searched, copied, read aloud and set in a font that has a name's script.
-    # Layout is computed with DejaVu Sans, which is wider than what browsers put in its place.
+    # Layout is computed with DejaVu Sans, which is wider than the fonts that browsers use instead.
     "svg.fonttype": "none",
     "hatch.linewidth": 0.5,
 }
@@ -61,7 +61,7 @@ SMALL = 0.93
 
 
 class Size(Enum):
-    """How wide a figure is [inch], how large its text is [points], and how wide a name in its legend may be [inch]."""
+    """The width of a figure [inch], the size of its text [points], and the greatest width of a name in its legend [inch]."""
 
     COLUMN = 3.3, 7.0, 2.75
     PAGE = 6.8, 9.0, 2.1
@@ -71,7 +71,7 @@ class Size(Enum):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings of matplotlib that go with the size."""
+        """The settings of matplotlib for this size."""
         scale = self.font / 7.0
         return {
             "font.size": self.font,
@@ -93,7 +93,7 @@ def house_style(size: Size | None = None) -> Iterator[None]:
     """Draws with our settings only: neither a user's matplotlibrc nor an earlier figure changes anything.
 
     Args:
-        size: Of a figure in a paper or on a page; None for the large ones of ``inspect``.
+        size: Size of a figure of a record; None for the large ones of ``inspect``.
     """
     import matplotlib
 
@@ -110,7 +110,7 @@ def house_style(size: Size | None = None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Look:
-    """How one subject is drawn in every figure of a record: colour, dashes and marker, each enough on its own for seven."""
+    """The colour, dashes and marker of one subject in every figure of a record."""
 
     color: str
     linestyle: Any
@@ -118,15 +118,15 @@ class Look:
 
     @property
     def line(self) -> dict[str, Any]:
-        """Arguments of a line."""
+        """The arguments that draw its line."""
         return {"color": self.color, "linestyle": self.linestyle, "linewidth": 1.2}
 
 
 def looks(subjects: Sequence[tuple[Hashable, bool, bool]]) -> list[Look]:
     """Returns how each subject is drawn.
 
-    Subjects of a family share colour and marker. Where some were trained, dashes tell trained (solid) from not
-    trained (dashed); else dashes differ from family to family. The unscaled model is grey.
+    Subjects of a family share colour and marker. Where some were trained, the trained ones are solid and
+    the others dashed; else dashes differ from family to family. The unscaled model is grey.
 
     Args:
         subjects: Family, whether it was trained, whether it is the unscaled model.
@@ -150,7 +150,7 @@ def looks(subjects: Sequence[tuple[Hashable, bool, bool]]) -> list[Look]:
 def curve_style(index: int, count: int, num_points: int) -> dict[str, Any]:
     """Returns how to draw curve ``index`` of ``count``: no two of the first 28 share colour and dashes.
 
-    Later curves are thinner, and markers are staggered, so that of curves on top of each other all can be seen.
+    Later curves are thinner, and markers are staggered, so that curves on top of each other can all be seen.
     """
     every = max(1, num_points // _NUM_MARKERS)
     return {
@@ -164,7 +164,7 @@ def curve_style(index: int, count: int, num_points: int) -> dict[str, Any]:
 
 
 def shorten(text: str, width: int = MAX_LABEL) -> str:
-    """Returns ``text`` without what cannot be printed, its middle left out where it is longer than ``width``."""
+    """Returns ``text`` with ``?`` for what cannot be printed, and without its middle if it is longer than ``width``."""
     text = "".join(character if character.isprintable() else "?" for character in text)
     if len(text) <= width:
         return text
@@ -173,7 +173,7 @@ def shorten(text: str, width: int = MAX_LABEL) -> str:
 
 
 def text_width(text: str, points: float) -> float:
-    """Returns how wide a text is in the font of figures [inch]."""
+    """Returns the width of a text in the font of figures [inch]."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -191,7 +191,7 @@ def fitted(text: str, points: float, width: float) -> str:
 
 
 def method_label(spec: str, seq_len: int | None = None) -> str:
-    """Returns how a curve is called: the spec, shortened, and the length a method that follows it is frozen at."""
+    """Returns the label of a curve: the spec, shortened, and the length that a method which follows it is frozen at."""
     return shorten(short_spec(spec)) + (f"\n(frozen at {seq_len} tokens)" if seq_len else "")
 
 

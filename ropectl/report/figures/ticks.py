@@ -1,17 +1,17 @@
-"""Where the ticks of a logarithmic axis of values stand: at round numbers, and never so few that none can be read between."""
+"""Ticks of a logarithmic axis of values: at round numbers, and enough of them to read the values in between."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-#: As few ticks as let a reader place a value, and as many as there is room for.
+#: The fewest ticks that let a reader estimate a value, and the most that there is room for.
 FEWEST, MOST = 3, 7
 
-#: Leading digits of ticks, sparse ones first; what is too narrow for all of them has equal steps.
+#: Leading digits of ticks, sparse ones first; a range too narrow for all of them has equal steps.
 _DIGITS = ((1.0,), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
 
-#: From this ratio on decades will do.
+#: From this ratio on, powers of ten are enough.
 _WIDE = 300.0
 
 
@@ -34,7 +34,7 @@ def value_ticks(low: float, high: float) -> list[float]:
 
 
 def tick_texts(ticks: Sequence[float]) -> list[str]:
-    """Returns labels, with as many digits as tell the ticks apart."""
+    """Returns labels with as many digits as are needed to make them differ."""
     for digits in range(6, 18):
         texts = [f"{tick:.{digits}g}" for tick in ticks]
         if len(set(texts)) == len(texts):
@@ -49,7 +49,7 @@ def _of_digits(low: float, high: float, digits: Sequence[float]) -> list[float]:
 
 
 def _equal(low: float, high: float) -> list[float]:
-    """Round numbers at equal distances."""
+    """Returns round numbers at equal distances."""
     from matplotlib.ticker import MaxNLocator
 
     for steps in (4, 5, 6, 8, 10):
