@@ -26,13 +26,14 @@ from accelerate.state import DistributedType, PartialState
 
 from ropectl.errors import ConfigError
 from ropectl.reporter import Reporter
+from ropectl.train.engine.accelerator import is_sharded
 from ropectl.train.engine.engine import Engine
 from ropectl.train.finetuning import finetune
 from ropectl.train.loop import Loop
 from ropectl.train.settings import FinetuneSettings
 
 
-class Reporter(Reporter):
+class StoppingReporter(Reporter):
     """Asks one rank to stop, as a signal would; the others have to hear of it."""
 
     def __init__(self, stop_after: int | None) -> None:
@@ -52,7 +53,7 @@ def look_inside() -> list[torch.Tensor]:
 
     def checked_prepare(cls: Any, accelerator: Any, *rest: Any) -> Engine:
         engine: Engine = prepare(cls, accelerator, *rest)
-        assert accelerator.is_fsdp2 and engine.is_sharded
+        assert accelerator.is_fsdp2 and is_sharded(accelerator)
         units = [type(part).__name__ for part in engine.loss.modules() if type(part).__name__.startswith("FSDP")]
         assert sorted(units) == ["FSDPCausalLoss", "FSDPLlamaDecoderLayer", "FSDPLlamaDecoderLayer"], units
         assert all(type(parameter).__name__ == "DTensor" for parameter in engine.loss.parameters())
@@ -104,7 +105,7 @@ def one(case: Mapping[str, Any], rank: int) -> None:
     torch.set_num_threads(1)
     PartialState(cpu=True).distributed_type = DistributedType.MULTI_GPU
     checked = look_inside()
-    reporter = Reporter(case.get("stop_after"))
+    reporter = StoppingReporter(case.get("stop_after"))
     is_main = PartialState().is_main_process
     if "from_step" in case:
         forget(Path(case["settings"]["out"]), case["from_step"])
