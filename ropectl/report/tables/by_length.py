@@ -162,26 +162,29 @@ def bits_per_byte(grid: LengthGrid, title: str) -> Table:
 
 def passkeys(grid: LengthGrid, title: str) -> Table:
     """Returns right answers by length, with their share and its 95 % interval."""
+    entries = [each.found(length) for each in grid.subjects for length in grid.lengths]
+    differ = len({entry.trials for entry in entries if entry is not None}) > 1
     numbers = []
     for length in grid.lengths:
         found = [each.found(length) for each in grid.subjects]
         counts = [None if entry is None else entry.correct for entry in found]
         is_ranked = grid.ranks(length) is not None
         best = best_marks(list(map(str, counts)), counts, smallest=False) if is_ranked else [False] * len(counts)
-        numbers.append([_passkey(each.found(length), mark) for each, mark in _marked(grid, best)])
+        numbers.append([_passkey(each.found(length), mark, differ) for each, mark in _marked(grid, best)])
     return grid.table(title, grid.heads(), numbers)
 
 
-def _passkey(entry: PasskeyLength | None, is_best: bool) -> Cell:
+def _passkey(entry: PasskeyLength | None, is_best: bool, tells_trials: bool) -> Cell:
     if entry is None:
         return Cell(NOT_AVAILABLE)
+    trials = f"{entry.correct}/{entry.trials}, " if tells_trials else ""
     return Cell(
         str(entry.correct),
         beyond_mark(entry.beyond_capacity),
         is_best,
         shade=entry.accuracy,
         value=entry.accuracy,
-        small=f"{entry.correct}/{entry.trials}, {100 * entry.ci_low:.0f}\u2013{100 * entry.ci_high:.0f}%",
+        small=f"{trials}{100 * entry.ci_low:.0f}\u2013{100 * entry.ci_high:.0f}%",
     )
 
 
