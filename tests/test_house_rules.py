@@ -119,6 +119,6 @@ UNTYPED_VIEWS = {"choices.py", "env.py", "estimates.py", "self_test.py", "task_p
 def test_views_take_objects() -> None:
     """A view reads attributes that mypy knows, not keys of a dictionary."""
     untyped = {
-        path.name for path in (PACKAGE / "report" / "views").iterdir() if "Mapping[str, Any]" in path.read_text()
+        path.name for path in (PACKAGE / "report" / "views").glob("*.py") if "Mapping[str, Any]" in path.read_text()
     }
     assert untyped <= UNTYPED_VIEWS

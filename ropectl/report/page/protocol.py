@@ -77,7 +77,7 @@ def _rules(record: ComparisonRecord) -> list[str]:
 def environment_section(record: AnyRecord) -> Section:
     """Returns versions, device and settings, and the command as it was typed."""
     manifest = getattr(record, "manifest", None)
-    config = manifest.config if manifest else {}
+    config = getattr(manifest, "config", {})  # a harness record holds no settings of ours
     rows = [(name, value) for name, value in getattr(manifest or record, "versions", {}).items()]
     for name in _PLACE:
         value = getattr(manifest, name, None) or config.get(name)

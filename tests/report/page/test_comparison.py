@@ -54,8 +54,9 @@ def test_every_number_is_there(comparison: Path, record: Any, page_of: PageOf) -
             assert f"{perplexity_text(point['ci_low'])} to {perplexity_text(point['ci_high'])}" in text
             assert f"{point['nll_sum'] / point['num_tokens']:.4f}" in text and str(point["num_tokens"]) in text
         for entry in row["passkey"]:
-            assert f"{entry['correct']}/{entry['trials']}" in text and f"{entry['answer_logprob']:.3f}" in text
-            assert f"{100 * entry['ci_low']:.0f}\u2013{100 * entry['ci_high']:.0f}%" in text
+            assert f"of {entry['trials']} a length" in text and f"{entry['answer_logprob']:.3f}" in text
+            interval = f"{100 * entry['ci_low']:.0f}\u2013{100 * entry['ci_high']:.0f}%"
+            assert re.search(rf"\b{entry['correct']}\*?\s*{interval}", text)
         if row["short_delta"]:
             assert change_text(row["short_delta"]) in text
         assert str(row["reach"]["computes"] or "unlimited") in text.replace(",", "")

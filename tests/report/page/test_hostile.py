@@ -158,7 +158,7 @@ def test_figures_of_odd_values(record: Any, tmp_path: Path, page_of: PageOf) -> 
         ("[]", ["no record"]),
         ("null", ["no record"]),
         ('"text"', ["no record"]),
-        ('{"name": "left-pad", "version": "1.0"}', ["no record", "compare-methods"]),
+        ('{"name": "left-pad", "version": "1.0"}', ["not a record", "compare-methods"]),
         ('{"estimate": true}', ["dry run", "--dry-run"]),
         ('{"schema_version": 2, "rows": [], "lengths": []}', ["schema_version", "newer"]),
         ('{"schema_version": "x", "rows": [], "lengths": []}', ["schema_version"]),

@@ -118,7 +118,7 @@ def test_a_training_before_and_after_its_end(ropectl: Run, model_folder: Path, t
 
 
 def test_harness(tmp_path: Path, page_of: PageOf) -> None:
-    """A result as lm-evaluation-harness writes it; a value that is no number is one that it could not compute."""
+    """A result as lm-evaluation-harness writes it; a value that is not a number is one that it could not compute."""
     file = tmp_path / "harness.json"
     results = {"arc_easy": {"acc,none": 0.5125, "acc_stderr,none": 0.01, "alias": "arc_easy"}, "x": {"ppl,none": None}}
     file.write_text(json.dumps({"model": "m", "method": "pi:factor=4", "results": results, "configs": {}}))
