@@ -1,6 +1,7 @@
 """What keeps the house readable: no circles, names used once, small files and folders, docstrings that are sentences.
 
-A rule that is not met everywhere yet names who breaks it. These lists only ever shrink: nothing is added to them.
+A rule that is not met everywhere yet names who breaks it. These lists only ever shrink: nothing is added to them, and what
+meets the rule again must leave them.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ MODULES = [
 IDEAS = [path for path in MODULES if path.stem != "__init__"]
 
 #: File names that are there more than twice.
-CROWDED_NAMES = {"patch.py"}
+CROWDED_NAMES: set[str] = set()
 
 #: Class names that are there more than once.
-DOUBLE_CLASSES = {"Cell", "Table", "View"}
+DOUBLE_CLASSES = {"Table", "View"}
 
 LARGEST_FOLDER = 15
 LARGE_FOLDERS: set[str] = set()
@@ -35,10 +36,7 @@ LONG_MODULES: set[str] = set()
 
 #: Lines of a function without its docstring.
 LONGEST_FUNCTION = 50
-LONG_FUNCTIONS = {
-    "cli/commands/eval_tasks.py: eval_tasks",
-    "cli/commands/report.py: report",
-}
+LONG_FUNCTIONS = {"cli/commands/report.py: report"}
 
 
 def name(path: Path) -> str:
@@ -81,22 +79,22 @@ def test_no_imports_in_a_circle() -> None:
 
 def test_a_file_name_stands_for_one_idea() -> None:
     crowded = {stem for stem, number in Counter(path.name for path in IDEAS).items() if number > 2}
-    assert crowded <= CROWDED_NAMES
+    assert crowded == CROWDED_NAMES
 
 
 def test_a_class_name_is_used_once() -> None:
     names = Counter(node.name for path in IDEAS for node in tree(path).body if isinstance(node, ast.ClassDef))
-    assert {each for each, number in names.items() if number > 1} <= DOUBLE_CLASSES
+    assert {each for each, number in names.items() if number > 1} == DOUBLE_CLASSES
 
 
 def test_folders_can_be_looked_over() -> None:
     sizes = Counter(path.parent for path in IDEAS if path.parent != PACKAGE)
-    assert {name(folder) for folder, number in sizes.items() if number > LARGEST_FOLDER} <= LARGE_FOLDERS
+    assert {name(folder) for folder, number in sizes.items() if number > LARGEST_FOLDER} == LARGE_FOLDERS
 
 
 def test_modules_are_short() -> None:
     long = {name(path) for path in MODULES if len(path.read_text().splitlines()) > LONGEST_MODULE}
-    assert long <= LONG_MODULES
+    assert long == LONG_MODULES
 
 
 @pytest.mark.process
@@ -109,7 +107,7 @@ def test_functions_are_short() -> None:
                 documented = first.end_lineno - first.lineno + 1 if ast.get_docstring(node) else 0
                 if node.end_lineno - node.lineno + 1 - documented > LONGEST_FUNCTION:
                     long.add(f"{name(path)}: {node.name}")
-    assert long <= LONG_FUNCTIONS
+    assert long == LONG_FUNCTIONS
 
 
 #: Views of what is not a record, and of what has no type yet.
@@ -121,4 +119,4 @@ def test_views_take_objects() -> None:
     untyped = {
         path.name for path in (PACKAGE / "report" / "views").glob("*.py") if "Mapping[str, Any]" in path.read_text()
     }
-    assert untyped <= UNTYPED_VIEWS
+    assert untyped == UNTYPED_VIEWS

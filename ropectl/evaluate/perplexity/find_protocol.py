@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import cache
 
 from ropectl.discovery import find_classes
-from ropectl.errors import ConfigError
 from ropectl.evaluate.perplexity import protocols
 from ropectl.evaluate.perplexity.protocol import PerplexityProtocol
 from ropectl.names import unknown_choice
@@ -27,7 +26,7 @@ def all_protocols() -> dict[str, PerplexityProtocol]:
     Raises:
         ConfigError: If two protocols share a name.
     """
-    found = find_classes(protocols, PerplexityProtocol, ENTRY_POINT_GROUP, "protocols", ConfigError)  # type: ignore[type-abstract]
+    found = find_classes(protocols, PerplexityProtocol, ENTRY_POINT_GROUP, "protocols")  # type: ignore[type-abstract]
     return {name: found[name]() for name in sorted(found, key=lambda name: (name != FIRST, name))}
 
 
