@@ -9,9 +9,13 @@ from typing import Any
 import yaml
 
 from ropectl.errors import ConfigError
+from ropectl.file_reading import read_text
 
 #: No settings file is larger; a larger one is a model or a text, named by mistake [bytes].
-MAX_BYTES = 1_000_000
+MAX_BYTES = 100_000
+
+#: No settings are more values than this, those counted twice that an alias (``*name``) repeats.
+MAX_VALUES = 10_000
 
 #: Numbers that YAML 1.1 reads in an unexpected way: octal, and in base 60.
 _REINTERPRETED = re.compile(r"[-+]?(0[0-7_]+|\d[\d_]*(:[0-5]?\d)+(\.[\d_]*)?)")
@@ -64,18 +68,13 @@ def read_yaml(file: Path) -> dict[str, Any]:
             that YAML reads as another; with the line.
     """
     try:
-        size = file.expanduser().stat().st_size
-        if size > MAX_BYTES:
-            raise ConfigError(
-                f"{file} is not a config file: it has {size} bytes, more than the {MAX_BYTES} that settings need."
-            )
-        text = file.expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_text(file, MAX_BYTES, "Settings are lines KEY: VALUE.", pipes=True)
+    except UnicodeDecodeError as error:
         raise ConfigError(f"Cannot read the config file {file}: {error}") from None
     loader = _Loader(text)
     loader.name = str(file)
     try:
-        content = loader.get_single_data()
+        settings = loader.get_single_data()
     except yaml.YAMLError as error:
         raise _unreadable(file, error) from None
     except RecursionError:
@@ -84,15 +83,30 @@ def read_yaml(file: Path) -> dict[str, Any]:
         ) from None
     finally:
         loader.dispose()
-    if content is None:
+    if settings is None:
         return {}
-    if not isinstance(content, dict):
-        kind = "a list" if isinstance(content, list) else "one value"
+    if not isinstance(settings, dict):
+        kind = "a list" if isinstance(settings, list) else "one value"
         raise ConfigError(f"The config file {file} is {kind}; settings are lines KEY: VALUE.")
-    for key, value in content.items():
+    if _count(settings, MAX_VALUES) > MAX_VALUES:
+        raise ConfigError(
+            f"The config file {file} holds more than {MAX_VALUES} values.", "A setting is a line KEY: VALUE."
+        )
+    for key, value in settings.items():
         if value == []:
             raise ConfigError(f"{key} in the config file {file} is an empty list.", "Leave it out for the default.")
-    return {_setting(key): value for key, value in content.items()}
+    return {_setting(key): value for key, value in settings.items()}
+
+
+def _count(value: Any, most: int) -> int:
+    """Returns the number of values in a value, or some number above ``most``."""
+    number = 1
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for item in items:
+        if number > most:
+            break
+        number += _count(item, most - number)
+    return number
 
 
 def _unreadable(file: Path, error: yaml.YAMLError) -> ConfigError:

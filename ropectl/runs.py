@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ropectl.errors import ConfigError
+from ropectl.json_reading import read_object
 from ropectl.records import SCHEMA_VERSION
 
 _PACKAGES = ("ropectl", "torch", "transformers", "tokenizers", "accelerate")
@@ -28,11 +29,6 @@ CELLS_FOLDER = "cells"
 def canonical_json(value: Any) -> str:
     """Returns the one JSON text of a value: sorted keys, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _refuse_constant(name: str) -> None:
-    """Refuses NaN and Infinity, which are not JSON: a file with them was not written by ropectl."""
-    raise ValueError(name)
 
 
 def content_id(settings: Any) -> str:
@@ -140,10 +136,8 @@ class RunFolder:
             failed: Whether to return the record of a failure too.
         """
         try:
-            record = json.loads(self.cell_path(settings).read_text(), parse_constant=_refuse_constant)
-        except (OSError, ValueError):
-            return None
-        if not isinstance(record, dict):
+            record = read_object(self.cell_path(settings), allow_nan=False)
+        except ConfigError:
             return None
         is_whole = "result" in record and "error" not in record
         return record if is_whole or (failed and "error" in record) else None

@@ -11,9 +11,10 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
 from ropectl.errors import ConfigError
+from ropectl.file_reading import home_path
 from ropectl.lengths import parse_length, parse_lengths
 from ropectl.names import name_hint, unknown_choice
 from ropectl.specs import Fault
@@ -55,6 +56,10 @@ def _positions(value: Any) -> list[int]:
     return [0] * ("0" in parts) + parse_lengths(later, "position")
 
 
+def _home_path(value: Any) -> Any:
+    return home_path(value) if isinstance(value, str | Path) else value
+
+
 def _several(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
@@ -72,7 +77,7 @@ Positions = Annotated[tuple[int, ...], BeforeValidator(_positions)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_several)]
 
 #: A path whose ``~`` is the home directory: shells do not expand it in ``--out=~/x``, and neither does YAML.
-HomePath = Annotated[Path, AfterValidator(Path.expanduser)]
+HomePath = Annotated[Path, BeforeValidator(_home_path)]
 
 
 def make_config(kind: type[Config], settings: dict[str, Any]) -> Config:

@@ -13,8 +13,8 @@ from ropectl.checkpoint.plan import PatchPlan
 from ropectl.checkpoint.record import CARD, patch_record, write_descriptions
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.checkpoint.staging import staged
-from ropectl.hf.config.places import read_object
 from ropectl.hf.model.loading import LoadOptions
+from ropectl.json_reading import read_object
 from ropectl.records import NextStep, PatchRecord, TrainingRecord, WrittenFiles
 from ropectl.reporter import Reporter
 from ropectl.runs import write_json

@@ -11,7 +11,9 @@ from ropectl.compare.plan import Plan
 from ropectl.compare.recipe import Recipe
 from ropectl.compare.rows import RowResults
 from ropectl.compare.verdict import comparison_verdict, pick_method
+from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
+from ropectl.json_reading import read_object
 from ropectl.records import (
     ComparisonFrame,
     ComparisonManifest,
@@ -135,8 +137,8 @@ def _comparison_manifest(
 def keep_other(path: Path, record: dict[str, Any], reporter: Reporter) -> None:
     """Renames an earlier comparison with other settings in the same folder, so that it is not overwritten."""
     try:
-        earlier = _asked_for(json.loads(path.read_text())["manifest"])
-    except (OSError, ValueError, KeyError, TypeError):
+        earlier = _asked_for(read_object(path)["manifest"])
+    except (ConfigError, ValueError, KeyError, TypeError):
         return
     if earlier != _asked_for(record["manifest"]):
         name = content_id(json.dumps(earlier, sort_keys=True))  # of the text: an old file may hold NaN

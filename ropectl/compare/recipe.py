@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ropectl.config_file import read_yaml
+from ropectl.config_file import MAX_BYTES, read_yaml
 from ropectl.data.sources import same_source
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.setup import Setup
+from ropectl.file_reading import check_ordinary, read_text
 from ropectl.hf.model_settings import CHECKPOINT, PERMISSION, SCALING
 from ropectl.rope.method import ScalingMethod
 from ropectl.setting_types import make_config
@@ -56,6 +57,7 @@ class Recipe:
         Raises:
             ConfigError: If it cannot be read, or sets what the comparison decides or what is impossible.
         """
+        check_ordinary(file, "The settings of finetune are read from a file.")  # every worker reads it again
         given = read_yaml(file)
         refused = [name for name in REFUSED if name in given]
         if refused:
@@ -68,7 +70,7 @@ class Recipe:
             shared = make_config(FinetuneSettings, dict(given))
         except ConfigError as error:
             raise ConfigError(f"{file}: {error.message}", error.hint) from None
-        return cls(file, file.read_text(), {name: getattr(shared, name) for name in given}, shared)
+        return cls(file, read_text(file, MAX_BYTES), {name: getattr(shared, name) for name in given}, shared)
 
     def settings(self, setup: Setup, method: ScalingMethod, target_length: int, freeze: bool) -> FinetuneSettings:
         """Returns the settings of one method's training, without a place to write to.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from ropectl.compare.document import PLAN_FILE
 from ropectl.compare.rows import CellResult, RowResults
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
+from ropectl.json_reading import read_object
 from ropectl.records import ComparisonFrame, ComparisonRecord, MethodRow, PlanRecord, TrainingSummary, Unfinished
 from ropectl.rope.registry import parse_method
 from ropectl.runs import CELLS_FOLDER, content_id
@@ -132,8 +132,8 @@ def _whole_record(folder: Path, name: str) -> dict[str, Any] | None:
     if not _ID.fullmatch(name):
         return None
     try:
-        record = json.loads((folder / CELLS_FOLDER / f"{name}.json").read_text())
+        record = read_object(folder / CELLS_FOLDER / f"{name}.json")
         whole = record["id"] == name == content_id(record["settings"]) and ("result" in record or "error" in record)
         return record if whole and isinstance(record["seconds"], int | float) else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (ConfigError, ValueError, KeyError, TypeError):
         return None

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ropectl import file_reading, json_reading
 from ropectl.errors import ConfigError
 from ropectl.records import SCHEMA_VERSION, MetricsLine
 from ropectl.records.reading import read_as
-
-#: Records have a few hundred kilobytes; a larger file than this is something else [bytes].
-MAX_BYTES = 64 * 2**20
-
-#: Records are six levels deep.
-MAX_DEPTH = 40
 
 #: No count of tokens, bytes or operations is larger, and smaller numbers can be drawn.
 MAX_NUMBER = 2**63
@@ -26,22 +20,12 @@ WANTED = "Wanted: a run folder, or a JSON file that a ropectl command wrote (-o 
 
 
 def read_bytes(path: Path) -> bytes:
-    """Returns the content of a file.
+    """Returns the content of a file, a pipe included.
 
     Raises:
         ConfigError: If it cannot be read, or is too large to be a record.
     """
-    try:
-        if not path.is_file():  # reading a pipe would never end
-            raise ConfigError(f"{path} is not a file that can be read.", WANTED)
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise ConfigError(
-                f"{path} has {size / 2**20:.0f} MiB; no record is larger than {MAX_BYTES / 2**20:.0f} MiB.", WANTED
-            )
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror or error}.", WANTED) from None
+    return file_reading.read_bytes(path, json_reading.MAX_JSON, WANTED, pipes=True)
 
 
 def read_json(path: Path, hint: str = WANTED) -> Any:
@@ -54,24 +38,23 @@ def read_json(path: Path, hint: str = WANTED) -> Any:
     Raises:
         ConfigError: If it is not JSON, or too deep or too large for a record.
     """
-    try:
-        return _checked(json.loads(read_bytes(path)), str(path))
-    except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply for a record.", hint) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not a whole JSON file: {error}.", hint) from None
-    except ValueError:  # Python refuses to convert longer ones
-        raise ConfigError(f"{path} holds a number of thousands of digits, which is not a result.", hint) from None
+    return _checked(json_reading.read_json(path, hint=hint), str(path))
 
 
-def read_objects(path: Path) -> list[dict[str, Any]]:
+def read_objects(path: Path, content: bytes | None = None) -> list[dict[str, Any]]:
     """Returns the JSON objects in a file: one, or several where a command wrote a list of records.
+
+    Args:
+        path: The file.
+        content: Its content, where that was read already.
 
     Raises:
         ConfigError: If there is none, or one of a newer ropectl.
     """
-    content = read_json(path)
-    records = content if isinstance(content, list) and content else [content]
+    found = (
+        read_json(path) if content is None else _checked(json_reading.parse_json(content, str(path), WANTED), str(path))
+    )
+    records = found if isinstance(found, list) and found else [found]
     if not all(isinstance(record, dict) for record in records):
         raise ConfigError(f"{path} holds no record of ropectl.", WANTED)
     for record in records:
@@ -106,19 +89,19 @@ def read_metrics(path: Path) -> list[MetricsLine]:
 def _lines(path: Path) -> Iterator[MetricsLine]:
     for line in read_bytes(path).decode("utf-8", "replace").split("\n"):
         try:
-            yield read_as(MetricsLine, _checked(json.loads(line), str(path)), str(path), "finetune")
-        except (ValueError, RecursionError, ConfigError):
+            yield read_as(
+                MetricsLine, _checked(json_reading.parse_json(line, str(path)), str(path)), str(path), "finetune"
+            )
+        except ConfigError:
             continue
 
 
-def _checked(value: Any, place: str, depth: int = 0) -> Any:
+def _checked(value: Any, place: str) -> Any:
     """Returns the value with None for numbers that are not finite."""
-    if depth > MAX_DEPTH:
-        raise ConfigError(f"{place} is nested too deeply for a record.", WANTED)
     if isinstance(value, dict):
-        return {key: _checked(item, place, depth + 1) for key, item in value.items()}
+        return {key: _checked(item, place) for key, item in value.items()}
     if isinstance(value, list):
-        return [_checked(item, place, depth + 1) for item in value]
+        return [_checked(item, place) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, int) and abs(value) > MAX_NUMBER:

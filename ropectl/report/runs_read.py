@@ -108,7 +108,7 @@ def _read(place: Path) -> list[Run]:
         raise ConfigError(f"{place} is a link to nothing." if loops else f"{place} does not exist.", WANTED)
     runs = []
     content = read_bytes(place)
-    for each in read_objects(place):
+    for each in read_objects(place, content):
         record = read_record(each, str(place))
         if isinstance(record, UnfinishedTraining):
             return [_folder(place.parent)]

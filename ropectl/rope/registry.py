@@ -10,13 +10,13 @@ joined by colons (``long_factor=1:1.5:4``) or read from a JSON file (``long_fact
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from ropectl.discovery import find_classes
 from ropectl.errors import MethodError
+from ropectl.file_reading import home_path
+from ropectl.json_reading import read_json
 from ropectl.names import name_hint
 from ropectl.rope import methods as methods_package
 from ropectl.rope.geometry import RopeGeometry
@@ -98,9 +98,5 @@ def method_from_native(rope_parameters: dict[str, Any], geometry: RopeGeometry) 
 def _read_value(value: str) -> Any:
     """Returns a list from a JSON file or joined by colons, else the string itself, which the field converts."""
     if value.startswith("@"):
-        path = Path(value[1:])
-        try:
-            return json.loads(path.read_text())
-        except (OSError, ValueError) as error:
-            raise MethodError(f"Cannot read the list of numbers in {path}: {error}") from None
+        return read_json(home_path(value[1:]), hint="It has to hold a list of numbers.", pipes=True)
     return value.split(":") if ":" in value else value

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from ropectl.errors import ConfigError
+from ropectl.file_reading import home_path
 from ropectl.hf.config.dialects import scaling_block, scaling_type, text_section
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.geometry import RopeDescription
 from ropectl.hf.config.sidecar import frozen_method
 from ropectl.hf.config.source import ModelSource
 from ropectl.hf.config.writer import patched_config
+from ropectl.json_reading import read_object
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.none import NoScaling
@@ -122,12 +123,10 @@ def _with_length(config: Mapping[str, Any], length: int) -> dict[str, Any]:
 
 
 def _tokenizer_config(location: str) -> dict[str, Any]:
-    path = Path(location).expanduser() / "tokenizer_config.json"
     try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError):
+        return read_object(home_path(location) / "tokenizer_config.json")
+    except ConfigError:
         return {}
-    return content if isinstance(content, dict) else {}
 
 
 def tokenizer_limit(config: Mapping[str, Any]) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from glob import glob, has_magic
 from pathlib import Path
@@ -12,7 +11,14 @@ from ropectl.data.address import exists, expand, file_stamps, parse_address, vis
 from ropectl.data.dataset_rows import data_file_documents
 from ropectl.data.documents import Document, row_document
 from ropectl.data.text_source import NothingThereError, TextSource
-from ropectl.errors import DataError
+from ropectl.errors import ConfigError, DataError
+from ropectl.file_reading import MAX_TEXT, check_ordinary, read_text, text_lines
+from ropectl.json_reading import parse_json
+
+#: A text is read more than once: for its tokens, and to find them again.
+_NO_STREAM = "Write the text to a file first: COMMAND > text.txt"
+
+_ONE_DOCUMENT = "A file is one document of at most 128 MiB; of JSON lines, each line is one."
 
 
 class TextFiles(TextSource):
@@ -49,8 +55,11 @@ def _paths(name: str, source: str) -> list[Path]:
         paths = sorted(each for each in found if each.is_file())
     elif not exists(name):
         raise NothingThereError(f"There is no text at {source!r}.")
+    elif path.is_dir():
+        paths = visible_files(path)
     else:
-        paths = visible_files(path) if path.is_dir() else [path]
+        check_ordinary(path, _NO_STREAM)
+        paths = [path]
     if not paths:
         raise DataError(f"{source!r} holds no files.")
     return paths
@@ -58,17 +67,17 @@ def _paths(name: str, source: str) -> list[Path]:
 
 def _whole_text(path: Path, field: str) -> Iterator[Document]:
     try:
-        yield Document(str(path), path.read_text(encoding="utf-8"))
+        yield Document(str(path), read_text(path, MAX_TEXT))
     except UnicodeDecodeError:
         raise _not_text(path) from None
-    except OSError as error:
-        raise _unreadable(path, error) from None
+    except ConfigError as error:
+        raise DataError(error.message, error.hint or _ONE_DOCUMENT) from None
 
 
 def _json_lines(path: Path, field: str) -> Iterator[Document]:
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+            for number, line in enumerate(text_lines(file, path), start=1):
                 if line.strip():
                     yield _json_document(path, number, line, field)
     except OSError as error:
@@ -77,10 +86,10 @@ def _json_lines(path: Path, field: str) -> Iterator[Document]:
 
 def _json_document(path: Path, number: int, line: bytes, field: str) -> Document:
     try:
-        document = row_document(f"{path}:{number}", json.loads(line), field)
+        document = row_document(f"{path}:{number}", parse_json(line.decode(), str(path)), field)
     except UnicodeError:
         raise _not_text(path) from None
-    except (ValueError, RecursionError):
+    except ConfigError:
         document = None
     if document is None:
         raise DataError(

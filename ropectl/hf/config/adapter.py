@@ -6,13 +6,13 @@ in ``ropectl.json``; an adapter without it is refused until a method is named.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.hf.config.geometry import RopeDescription
+from ropectl.json_reading import read_object
 
 ADAPTER_CONFIG = "adapter_config.json"
 _WEIGHTS = "adapter_model.safetensors"
@@ -46,10 +46,10 @@ def base_of_adapter(path: Path) -> tuple[str, str | None]:
     """
     file = path / ADAPTER_CONFIG
     try:
-        content = json.loads(file.read_text())
+        content = read_object(file)
         name = content["base_model_name_or_path"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{file} does not say which model the adapter belongs to: {error!r}.") from None
+    except KeyError:
+        raise ConfigError(f"{file} does not say which model the adapter belongs to: base_model_name_or_path.") from None
     if not isinstance(name, str) or not name:
         raise ConfigError(f"{file} says base_model_name_or_path = {name!r}, which is not a model.", f"Correct {file}.")
     relative = path / name

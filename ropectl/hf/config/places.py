@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,9 +11,11 @@ from typing import Any
 
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.errors import ConfigError
+from ropectl.file_reading import home_path
 from ropectl.gguf.config import read_gguf_config
 from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.hf.hub_access import hub_host, stay_offline_without_network
+from ropectl.json_reading import read_object
 from ropectl.names import name_hint
 
 BUILTIN_MODELS = {"builtin:tiny": TINY_MODEL_DIR}
@@ -57,7 +59,7 @@ class ModelKind:
 
 def local_path(name: str) -> Path:
     """Returns the path that the name of a model would be, were it local."""
-    return BUILTIN_MODELS.get(name, Path(name).expanduser())
+    return BUILTIN_MODELS.get(name) or home_path(name)
 
 
 def find_place(name: str, revision: str | None) -> Place:
@@ -142,26 +144,7 @@ MODEL_KINDS = (
 )
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """Returns the content of a JSON file.
-
-    Raises:
-        ConfigError: If it cannot be read, or is not a JSON object.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except ValueError as error:
-        raise ConfigError(
-            f"{path} is not valid JSON: {error}", "Correct it; it has to be UTF-8 without a BOM."
-        ) from None
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path} is not a JSON object.")
-    return content
-
-
 def _config_in(folder: Path) -> dict[str, Any]:
-    if not (folder / "config.json").is_file():
+    if not os.path.lexists(folder / "config.json"):
         raise ConfigError(f"{folder} has no config.json.", "Give the folder of a Hugging Face checkpoint.")
     return read_object(folder / "config.json")

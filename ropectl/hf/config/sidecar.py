@@ -7,8 +7,8 @@ The sidecar names method and geometry. It counts only while it agrees with the c
 
 from __future__ import annotations
 
-import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.config.dialects import scaling_type
 from ropectl.hf.config.geometry import RopeDescription
+from ropectl.json_reading import read_object
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import method_from_native, parse_method
@@ -76,10 +77,10 @@ def read_sidecar(path: Path) -> Sidecar | None:
     Raises:
         ConfigError: If the file is not what ropectl writes.
     """
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     try:
-        content = json.loads(path.read_text())
+        content = read_object(path)
         for name, kind in _TYPES.items():
             if not isinstance(content[name], kind):
                 raise TypeError(f"{name} is {content[name]!r}")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ropectl.hf.config.places import read_object
 from ropectl.hf.config.sidecar import SIDECAR
+from ropectl.json_reading import read_object
 from ropectl.records import TrainingEngine, TrainingRecord, ValidationRecord
 from ropectl.records.reading import read_as
 from ropectl.runs import content_id

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ropectl.errors import ConfigError
+from ropectl.file_reading import MAX_TEXT, read_bytes
+from ropectl.json_reading import parse_json
+
 
 @dataclass
 class RunProgress:
@@ -75,11 +79,11 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Returns the lines of a file of metrics, without one that a kill cut short."""
     records = []
     if path.is_file():
-        for line in path.read_text().splitlines():
+        for line in read_bytes(path, MAX_TEXT).decode(errors="replace").splitlines():
             try:
-                record = json.loads(line)
+                record = parse_json(line, str(path))
                 if isinstance(record["step"], int):
                     records.append(record)
-            except (ValueError, KeyError, TypeError):
+            except (ConfigError, KeyError, TypeError):
                 continue
     return records

@@ -11,7 +11,7 @@ only. What was written is checked again before it is used: a full disk can cut a
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.errors import ConfigError
+from ropectl.json_reading import read_object
 from ropectl.runs import content_id, package_versions, write_json
 
 PROGRESS, RUN, METRICS, BEST, LOCK = "progress.json", "run.json", "metrics.jsonl", "best", ".lock"
@@ -86,11 +87,11 @@ class TrainingFolder:
         Raises:
             ConfigError: If the run began with other settings, and ``force`` is not set.
         """
-        try:
-            before = dict(json.loads((self.path / RUN).read_text())["settings"])
-        except FileNotFoundError:
+        if not os.path.lexists(self.path / RUN):
             return []
-        except (OSError, ValueError, KeyError, TypeError):
+        try:
+            before = dict(read_object(self.path / RUN)["settings"])
+        except (ConfigError, ValueError, KeyError, TypeError):
             if force:
                 return [f"{self.path / RUN} cannot be read: the settings that the run began with are not known."]
             raise ConfigError(
@@ -209,8 +210,8 @@ class TrainingFolder:
 def _complete_progress(path: Path) -> dict[str, Any] | None:
     """Returns the progress in a state if all its files are there with all their bytes; else None."""
     try:
-        progress: dict[str, Any] = json.loads((path / PROGRESS).read_text())
+        progress = read_object(path / PROGRESS)
         complete = all((path / name).stat().st_size == size for name, size in progress["files"].items())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (ConfigError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return progress if complete else None

@@ -151,10 +151,10 @@ def test_figures_of_odd_values(record: Any, tmp_path: Path, page_of: PageOf) -> 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", ["not a whole JSON file"]),
-        ('{"schema_version": 1, "rows": [', ["not a whole JSON file"]),
-        ("[" * 5000 + "]" * 5000, ["nested too deeply"]),
-        ('{"a": ' * 100 + "1" + "}" * 100, ["nested too deeply"]),
+        ("", ["not valid JSON"]),
+        ('{"schema_version": 1, "rows": [', ["not valid JSON"]),
+        ("[" * 5000 + "]" * 5000, ["nested more than 40 levels deep"]),
+        ('{"a": ' * 100 + "1" + "}" * 100, ["nested more than 40 levels deep"]),
         ("[]", ["no record"]),
         ("null", ["no record"]),
         ('"text"', ["no record"]),
@@ -167,7 +167,7 @@ def test_figures_of_odd_values(record: Any, tmp_path: Path, page_of: PageOf) -> 
         ('{"points": [], "protocol": "prefix"}', ["eval-perplexity", "wrong"]),
         ('{"a": 1' + "0" * 400 + "}", ["number"]),
         ('{"a": 1' + "0" * 5000 + "}", ["holds a number of thousands of digits"]),
-        ("\udcff\udcfe", ["not a whole JSON file"]),
+        ("\udcff\udcfe", ["not valid JSON"]),
     ],
 )
 def test_bad_files(tmp_path: Path, ropectl: Run, content: str, words: list[str]) -> None:

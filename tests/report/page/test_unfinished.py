@@ -115,7 +115,7 @@ def test_another_request_in_the_same_folder(comparison: Path, tmp_path: Path, pa
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        ("{", "is not a whole JSON file"),
+        ("{", "is not valid JSON"),
         ('{"a": 1' + "0" * 5000 + "}", "a number of thousands of digits"),
         ("[]", "is not a plan"),
         ("{}", "model is wrong: Field required"),
