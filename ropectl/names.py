@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ropectl.errors import ConfigError
 
@@ -33,6 +33,12 @@ def name_hint(name: str, known: Iterable[str]) -> str:
     known = list(known)
     near = near_names(name, known)
     return f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
+
+
+def shown_names(names: Sequence[str], most: int = 3) -> str:
+    """Returns names for a message: the first few, each cut where it is long, and how many there are besides."""
+    shown = ", ".join(name if len(name) <= 80 else f"{name[:80]}..." for name in names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 def unknown_choice(setting: str, value: object, allowed: Iterable[str]) -> ConfigError:

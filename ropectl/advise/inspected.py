@@ -14,6 +14,7 @@ from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.geometry import window_note
 from ropectl.hf.config.policy import resolve_factor
 from ropectl.hf.model_settings import ConfigSettings
+from ropectl.hf.tensors.fit import check_tensors
 from ropectl.records import InspectionRecord
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
@@ -23,6 +24,17 @@ from ropectl.runtimes.runtime import CheckpointFacts
 
 if TYPE_CHECKING:
     from ropectl.hf.self_test.code import RotaryCode
+
+
+def _with_weights_named(setup: Setup) -> Setup:
+    """Returns a setup with a warning where the weights beside the config are not those that it describes."""
+    try:
+        check_tensors(setup.source, complete=False)
+    except ConfigError as error:
+        rope = setup.source.rope
+        warned = replace(rope, warnings=(*rope.warnings, error.message))
+        return replace(setup, source=replace(setup.source, rope=warned))
+    return setup
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class Inspected:
         numbers = settings.geometry
         if numbers is None:
             shared = {name: getattr(settings, name) for name in ConfigSettings.model_fields}
-            setup = Setup.of(ModelConfig(**shared))
+            setup = _with_weights_named(Setup.of(ModelConfig(**shared), weights=False))
             return cls(settings, setup.geometry, setup.factor, setup)
         if "model" in settings.model_fields_set or settings.original_length is not None or settings.layers is not None:
             raise ConfigError(

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
 from ropectl.errors import ConfigError, RopectlError
+from ropectl.hf.tensors.shards import WEIGHT_SUFFIX
 from ropectl.records import WrittenFiles
-
-WEIGHT_SUFFIX = ".safetensors"
-INDEX = "model.safetensors.index.json"
 
 #: Files that Python can unpickle, which runs code.
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
@@ -26,8 +22,6 @@ _SKIPPED_FOLDERS = (".git", ".cache", "__pycache__", ".ipynb_checkpoints")
 #: Bytes between two reports of progress, and bytes held at a time where the system cannot copy by itself.
 _STEP, _BUFFER = 64 * 2**20, 2**20
 _NOT_IN_KERNEL = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF)
-
-_MAX_HEADER = 100 * 2**20
 
 
 @dataclass(frozen=True)
@@ -85,50 +79,21 @@ def list_files(root: Path, allow_pickle: bool) -> FileList:
 
 
 def check_weights(files: FileList) -> None:
-    """Checks by their headers alone that there are weights and that they are complete.
+    """Checks that there are weights that may be copied.
 
     Raises:
-        ConfigError: Naming the file that is missing or too short.
+        ConfigError: If there are none, or pickles only.
     """
-    if not files.weights:
-        pickles = [name for name in (*files.kept, *files.left_out) if name.endswith(PICKLE_SUFFIXES)]
-        if pickles and files.left_out:
-            raise ConfigError(
-                f"{files.root} has only pickled weights ({pickles[0]}), which can run code while being read.",
-                "To copy them as they are: --allow-pickle",
-            )
-        if not pickles:
-            raise ConfigError(f"{files.root} has no weights: no .safetensors file.", "Give a whole checkpoint.")
-    for name in _indexed(files.root / INDEX):
-        if not (files.root / name).is_file():
-            raise ConfigError(f"{files.root} is incomplete: {INDEX} names {name}, which is not there.")
-    for name in files.weights:
-        _check_whole(files.root / name)
-
-
-def _indexed(index: Path) -> list[str]:
-    if not index.is_file():
-        return []
-    try:
-        return sorted({str(name) for name in json.loads(index.read_text())["weight_map"].values()})
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ConfigError(f"{index} cannot be read: {error!r}") from None
-
-
-def _check_whole(path: Path) -> None:
-    """Compares the length of a safetensors file with its header, which says where the last tensor ends."""
-    size = path.stat().st_size
-    try:
-        with path.open("rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            header = json.loads(file.read(length)) if length <= min(size, _MAX_HEADER) else None
-        assert isinstance(header, dict)
-        ends = [int(entry["data_offsets"][1]) for name, entry in header.items() if name != "__metadata__"]
-    except (struct.error, ValueError, KeyError, TypeError, AssertionError):
-        raise ConfigError(f"{path} is not a safetensors file, or is damaged.") from None
-    wanted = 8 + length + max(ends, default=0)
-    if size != wanted:
-        raise ConfigError(f"{path} is incomplete: it has {size} bytes, its header says {wanted}.", "Download it again.")
+    if files.weights:
+        return
+    pickles = [name for name in (*files.kept, *files.left_out) if name.endswith(PICKLE_SUFFIXES)]
+    if pickles and files.left_out:
+        raise ConfigError(
+            f"{files.root} has only pickled weights ({pickles[0]}), which can run code while being read.",
+            "To copy them as they are: --allow-pickle",
+        )
+    if not pickles:
+        raise ConfigError(f"{files.root} has no weights: no .safetensors file.", "Give a whole checkpoint.")
 
 
 def copy_files(files: FileList, out: Path, link: bool, advance: Callable[[int], None]) -> None:

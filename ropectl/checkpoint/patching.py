@@ -17,6 +17,7 @@ from ropectl.checkpoint.writing import TOKENIZER_CONFIG, load_options, stage_ada
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.hf.config.source import read_config
+from ropectl.hf.tensors.fit import check_tensors
 from ropectl.records import PatchRecord, WrittenFiles, to_json
 from ropectl.reporter import Reporter
 
@@ -45,6 +46,7 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
         settings.model, settings.revision, settings.original_length, settings.trust_remote_code, settings.layers
     )
     plan = plan_patch(settings, source)
+    plan = replace(plan, notes=(*plan.notes, *check_tensors(source, complete=not settings.dry_run)))
     if settings.out is not None:
         prepare_place(settings.out, source_places(source), settings.overwrite)
     elif not settings.dry_run:
@@ -61,6 +63,8 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
 
 
 def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> PatchRecord:
+    from ropectl.hf.model.loading import check_loadable
+
     assert settings.out is not None
     if is_rewritten(plan.source, settings.merge):
 
@@ -71,6 +75,8 @@ def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, reporter: Report
 
         return stage_checkpoint(settings, plan, write, reporter)
     files = source_files(plan.source, settings.allow_pickle)
+    if files.weights:
+        check_loadable(plan.source, load_options(settings))
     check_space(settings.out, 0 if settings.link else files.num_bytes)
     tokenizer_config(plan, files.root)  # damage shows here, before anything is copied
 
@@ -120,6 +126,7 @@ def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> Pa
         files = list_files(folder, settings.allow_pickle)
         try:
             check_weights(files)
+            check_tensors(plan.source)
         except ConfigError as error:
             reporter.note(f"{error} The plan is valid, but writing would stop here.")
         described = files.describe(settings.link)

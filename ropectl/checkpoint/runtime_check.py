@@ -23,6 +23,7 @@ from ropectl.evaluate.shared_config import DEFAULT_TEXT, Text
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.hf.model_settings import AllowPickle, OriginalLength, TrustRemoteCode
+from ropectl.hf.tensors.fit import check_tensors
 from ropectl.option import Option, Panel
 from ropectl.records import SCHEMA_VERSION
 from ropectl.reporter import Reporter
@@ -92,6 +93,7 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: Reporter | None = N
         raise ConfigError(
             f"There is no Python at {settings.python}.", "Give the environment's: --python ENV/bin/python"
         )
+    check_tensors(source)
     for warning in source.rope.warnings:
         reporter.note(warning)
     target = max(source.rope.capacity(source.rope.method) or 0, source.rope.max_position_embeddings)

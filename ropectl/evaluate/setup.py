@@ -16,6 +16,7 @@ from ropectl.hf.config.geometry import window_note
 from ropectl.hf.config.policy import Policy, choose_method, resolve_factor
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
+from ropectl.hf.tensors.fit import check_tensors
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method
@@ -40,17 +41,23 @@ class Setup:
     factor: float | None
 
     @classmethod
-    def of(cls, config: ModelConfig) -> Setup:
+    def of(cls, config: ModelConfig, weights: bool = True) -> Setup:
         """Returns the setup, after reading the model's config and checking what can be checked with it.
 
+        Args:
+            config: The settings.
+            weights: Whether the weights are meant too, so that they have to fit the config.
+
         Raises:
-            ConfigError: If the model is not there or an option is impossible.
+            ConfigError: If the model is not there, contradicts itself, or an option is impossible.
         """
         source = read_config(
             config.model, config.revision, config.original_length, config.trust_remote_code, config.layers
         )
         setup = cls(config, source, resolve_factor(source.rope.geometry, config.factor, config.target_length))
         _ = setup.load_options  # checks them
+        if weights:
+            check_tensors(source)
         return setup
 
     @property

@@ -6,18 +6,16 @@ on the source and the trained weights only, and no trained weight can be left ou
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-
-from safetensors import SafetensorError, safe_open
 
 from ropectl.checkpoint.weights import copy_other_files, save_model, written_dtype
 from ropectl.checkpoint.writing import stage_adapter, stage_checkpoint
 from ropectl.errors import ConfigError, TrainingError
 from ropectl.hf.config.source import ModelSource
 from ropectl.hf.model.loading import LoadOptions, load_model
+from ropectl.hf.tensors.safetensors_file import stored_tensors
 from ropectl.records import PatchRecord, TrainingRecord, WrittenFiles
 from ropectl.reporter import Reporter
 from ropectl.train.engine.engine import load_weights
@@ -100,21 +98,18 @@ def validate_files(folder: Path, num_tensors: int = 1, num_bytes: int = 1) -> tu
     count = size = 0
     for path in sorted(folder.glob("*.safetensors")):
         try:
-            with safe_open(path, framework="np") as file:  # opening checks offsets against the length of the file
-                parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is not a dictionary)
-                headers = {name: (part.get_shape(), part.get_dtype()) for name, part in parts.items()}
-        except SafetensorError as error:
-            raise TrainingError(f"{path.name} is incomplete: {error}.", "Is the disk full?") from None
-        for name, (shape, dtype) in headers.items():
-            if math.prod(shape) == 0:
-                raise TrainingError(f"{path.name}: the tensor {name} has shape {shape}: nothing was saved of it.")
-            size += math.prod(shape) * _BYTES[dtype]
-        count += len(headers)
+            tensors = stored_tensors(path)
+        except ConfigError as error:
+            raise TrainingError(error.message, "Is the disk full?") from None
+        for name, tensor in tensors.items():
+            if tensor.num_bytes == 0:
+                raise TrainingError(
+                    f"{path.name}: the tensor {name} has shape {list(tensor.shape)}: nothing was saved of it."
+                )
+        size += sum(tensor.num_bytes for tensor in tensors.values())
+        count += len(tensors)
     if count < num_tensors or size < num_bytes:
         raise TrainingError(
             f"The written files hold {count} tensors and {size:,} bytes; expected are at least {num_tensors} and {num_bytes:,}."
         )
     return count, size
-
-
-_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}

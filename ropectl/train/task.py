@@ -10,6 +10,7 @@ from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError
 from ropectl.hf.config.source import ModelSource, model_fingerprint, read_config
 from ropectl.hf.model.loading import LoadOptions
+from ropectl.hf.tensors.fit import check_tensors
 from ropectl.names import unknown_choice
 from ropectl.train.schedule import SCHEDULES
 from ropectl.train.settings import FinetuneSettings
@@ -74,6 +75,7 @@ class Task:
                 f"The weights of {source.name} are quantised; they cannot be trained.",
                 "Give the model they were made from.",
             )
+        check_tensors(source)
         trained, target = plan.geometry.original_max_position_embeddings, plan.target_length
         seq_len = settings.seq_len or (trained if settings.positions == "pose" else target)
         if settings.positions == "pose" and seq_len >= target:

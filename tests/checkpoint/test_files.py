@@ -342,7 +342,7 @@ def test_names_that_a_file_system_refuses(checkpoint: Checkpoint, tmp_path: Path
     """The folder is written beside under a longer name, which counts too."""
     folder = checkpoint()
     for name in ("x" * 300, "x" * 250):
-        with pytest.raises(ConfigError, match="too long"):
+        with pytest.raises(ConfigError, match="longer than the system allows"):
             patch_checkpoint(settings(folder, tmp_path / name))
 
 
@@ -370,13 +370,6 @@ def test_a_result_that_came_to_exist_meanwhile_is_not_replaced(tmp_path: Path) -
         (out / "config.json").write_text("the other's")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert (out / "config.json").read_text() == "the other's"
-
-
-def test_an_index_that_names_no_files(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    folder = checkpoint()
-    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": 5}}')
-    with pytest.raises(ConfigError, match="names 5, which is not there"):
-        patch_checkpoint(settings(folder, tmp_path / "out"))
 
 
 @pytest.mark.process

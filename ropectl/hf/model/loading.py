@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.hf.config.adapter import merge_adapter
+from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.source import ModelSource, load_hint
 from ropectl.hf.run_names import DTYPES
+from ropectl.hf.tensors.fit import has_known_tensors
 from ropectl.memory import is_out_of_memory
-from ropectl.names import unknown_choice
+from ropectl.names import shown_names, unknown_choice
 
 
 @dataclass(frozen=True)
@@ -88,18 +92,48 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
         ConfigError: If the checkpoint needs remote code or pickled weights that are not allowed, or is incomplete.
         PatchError: If the loaded rotary tables are not what the config says.
     """
-    from ropectl.hf.model.model_class import loader
     from ropectl.hf.model.patch import apply_rope
     from ropectl.hf.model.rotary import verify_rope
 
     device = resolve_device(options.device)
     dtype = ("float32" if device.type == "cpu" else "auto") if options.dtype == "auto" else options.dtype
-    # Weights of a wrong shape are reported like missing ones, so that both are refused with their names.
-    arguments: dict[str, Any] = {"dtype": dtype, "ignore_mismatched_sizes": True, **_common_arguments(source, options)}
+    arguments: dict[str, Any] = {"dtype": dtype}
     if device.type != "cpu":
         arguments["device_map"] = {"": device}  # straight to the device, without a copy in host memory
     if options.attention:
         arguments["attn_implementation"] = options.attention
+    check_loadable(source, options)
+    model = _complete_model(source, options, arguments)
+    model.eval()
+    rope = source.loaded_rope
+    if not rope.overridden:  # else the config's own tables are not the ones that will be measured
+        verify_rope(model, rope.method.frequencies(rope.geometry), rope.layer_type)
+    if source.adapter is not None:
+        return merge_adapter(model, source.adapter, options.allow_pickle).eval()
+    if source.gguf_file and source.rope.method != rope.method:
+        apply_rope(model, source.rope.method, geometry=source.rope.geometry, layers=rope.layer_type)
+    return model
+
+
+def check_loadable(source: ModelSource, options: LoadOptions) -> None:
+    """Checks by the headers of its weight files that a model's class finds all its weights; none is read.
+
+    Models whose tensors are known without their class, quantised ones and single files pass.
+
+    Raises:
+        ConfigError: If weights are missing, left over, or have other shapes than the config says.
+    """
+    is_folder = source.gguf_file is None and Path(source.location).is_dir()
+    if is_folder and not has_known_tensors(source) and "quantization_config" not in source.config:
+        _complete_model(source, options, {"device_map": "meta"})
+
+
+def _complete_model(source: ModelSource, options: LoadOptions, arguments: dict[str, Any]) -> Any:
+    """Returns a model as transformers loads it, if its checkpoint has all its weights."""
+    from ropectl.hf.model.model_class import loader
+
+    # Weights of a wrong shape are reported like missing ones, so that both are refused with their names.
+    arguments = {**arguments, "ignore_mismatched_sizes": True, **_common_arguments(source, options)}
     if source.gguf_file:
         import transformers
 
@@ -115,14 +149,6 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
             raise
         raise ConfigError(f"{source.name} cannot be loaded: {error}", load_hint(str(error))) from None
     _check_complete(source, report)
-    model.eval()
-    rope = source.loaded_rope
-    if not rope.overridden:  # else the config's own tables are not the ones that will be measured
-        verify_rope(model, rope.method.frequencies(rope.geometry), rope.layer_type)
-    if source.adapter is not None:
-        return merge_adapter(model, source.adapter, options.allow_pickle).eval()
-    if source.gguf_file and source.rope.method != rope.method:
-        apply_rope(model, source.rope.method, geometry=source.rope.geometry, layers=rope.layer_type)
     return model
 
 
@@ -131,9 +157,16 @@ def _check_complete(source: ModelSource, report: Mapping[str, Any]) -> None:
     mismatched = [key[0] if isinstance(key, tuple) else key for key in report.get("mismatched_keys", ())]
     absent = sorted({*report.get("missing_keys", ()), *mismatched})
     if absent:
-        names = ", ".join(absent[:3]) + (f" and {len(absent) - 3} more" if len(absent) > 3 else "")
         raise ConfigError(
-            f"{source.name} is not a complete causal language model: the checkpoint lacks {names}, or has another shape there."
+            f"{source.name} is not a complete causal language model: the checkpoint lacks {shown_names(absent)}, or has another shape there."
+        )
+    depth = text_section(source.config).get("num_hidden_layers")
+    found = (re.search(r"\blayers\.(\d+)\.", name) for name in report.get("unexpected_keys", ()))
+    layers = {int(match[1]) for match in found if match}
+    if depth is not None and layers and max(layers) >= depth:
+        raise ConfigError(
+            f"The weights of {source.name} do not fit its config: num_hidden_layers = {depth}, and they have {max(layers) + 1} layers.",
+            "Give both from the same checkpoint.",
         )
 
 
