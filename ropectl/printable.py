@@ -1,8 +1,9 @@
-"""Makes text from models, paths and files safe to print: no character in it moves a cursor or reverses the text."""
+"""Makes text from models, paths and files safe to print: no character in it moves a cursor, and a message quotes a line at most."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 #: Replaces a character that cannot be printed.
 REPLACEMENT = "?"
@@ -20,3 +21,27 @@ def printable(text: str, keep: str = "") -> str:
         keep: Controls that may stay, such as ``\\n``.
     """
     return _UNPRINTABLE.sub(lambda found: found[0] if found[0] in keep else REPLACEMENT, text)
+
+
+def shorten(text: str, width: int = 80) -> str:
+    """Returns a text as one line of at most ``width`` characters; ``...`` stands for what is left out.
+
+    Args:
+        text: Text from anywhere, of any length.
+        width: Longest result [characters].
+    """
+    line = " ".join(text[: width + 1].splitlines())
+    return line if len(text) <= width else f"{line[: width - 3]}..."
+
+
+def shown(value: Any, width: int = 80) -> str:
+    """Returns how a message quotes a value of a file or an option: as Python writes it, shortened.
+
+    Args:
+        value: Anything that JSON or YAML can hold.
+        width: Longest result [characters].
+    """
+    try:
+        return shorten(repr(value[: width + 1] if isinstance(value, str | list) else value), width)
+    except (RecursionError, ValueError):  # nested too deeply, or a whole number with too many digits to print
+        return f"{type(value).__name__} too large to print"
