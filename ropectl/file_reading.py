@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ropectl.errors import ConfigError, DataError
+from ropectl.printable import shorten, shown
 
 #: No text is larger, as a file or as a line of one [bytes]. Decoded, it takes up to 4 times as much.
 MAX_TEXT = 128 * 2**20
@@ -58,15 +59,12 @@ def home_path(path: str | Path) -> Path:
         whole = Path(path).expanduser()
     except RuntimeError:
         user = Path(path).parts[0]
-        raise ConfigError(f"There is no home directory of {user}.", "Write the path in full.") from None
+        raise ConfigError(f"There is no home directory of {shorten(user)}.", "Write the path in full.") from None
     try:
         os.lstat(whole)
     except (OSError, ValueError) as error:
         if isinstance(error, ValueError) or error.errno == errno.ENAMETOOLONG:
-            shown = str(whole)
-            raise ConfigError(
-                f"{shown[:60]!r}{'...' if len(shown) > 60 else ''} is not a possible path: {reason_of(error)}."
-            ) from None
+            raise ConfigError(f"{shown(str(whole))} is not a possible path: {reason_of(error)}.") from None
     return whole
 
 

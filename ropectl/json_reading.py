@@ -9,6 +9,7 @@ from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.file_reading import read_bytes
+from ropectl.printable import shown
 
 #: No JSON file of settings, configs or results is larger [bytes]. Python's objects take up to 20 times as much.
 MAX_JSON = 16 * 2**20
@@ -47,7 +48,7 @@ def parse_json(content: bytes | str, place: str, hint: str = "", allow_nan: bool
         values = dict(pairs)
         if len(values) < len(pairs):
             twice = next(name for name, number in Counter(name for name, _ in pairs).items() if number > 1)
-            raise ConfigError(f"{place} says {twice[:60]!r} twice in one object.", hint or "Keep one of them.")
+            raise ConfigError(f"{place} says {shown(twice)} twice in one object.", hint or "Keep one of them.")
         return values
 
     def constant(name: str) -> float:

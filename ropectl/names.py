@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from ropectl.errors import ConfigError
+from ropectl.printable import shorten, shown
 
 #: Similarity from which a name counts as near (``difflib`` ratio).
 NEAR = 0.6
@@ -37,8 +38,8 @@ def name_hint(name: str, known: Iterable[str]) -> str:
 
 def shown_names(names: Sequence[str], most: int = 3) -> str:
     """Returns names for a message: the first few, each cut where it is long, and how many there are besides."""
-    shown = ", ".join(name if len(name) <= 80 else f"{name[:80]}..." for name in names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    first = ", ".join(shorten(name) for name in names[:most])
+    return f"{first} and {len(names) - most} more" if len(names) > most else first
 
 
 def unknown_choice(setting: str, value: object, allowed: Iterable[str]) -> ConfigError:
@@ -52,4 +53,4 @@ def unknown_choice(setting: str, value: object, allowed: Iterable[str]) -> Confi
     allowed = list(allowed)
     near = near_names(str(value), allowed)
     hint = f"Did you mean {' or '.join(near)}?" if near else ""
-    return ConfigError(f"{setting} = {value!r} is not possible: allowed are {', '.join(allowed)}.", hint)
+    return ConfigError(f"{setting} = {shown(value)} is not possible: allowed are {', '.join(allowed)}.", hint)

@@ -12,6 +12,11 @@ REPLACEMENT = "?"
 #: of characters, which no encoding can write.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
+#: No message is longer [characters].
+LONGEST_MESSAGE = 2000
+
+_LONG_WORD = re.compile(r"\S{241,}")
+
 
 def printable(text: str, keep: str = "") -> str:
     """Returns a text with ``?`` for every character that controls a terminal instead of being written.
@@ -32,6 +37,15 @@ def shorten(text: str, width: int = 80) -> str:
     """
     line = " ".join(text[: width + 1].splitlines())
     return line if len(text) <= width else f"{line[: width - 3]}..."
+
+
+def brief(message: str) -> str:
+    """Returns a message without the middle of what is longer than any name or sentence.
+
+    It is the last bound for what messages quote; where they quote a value, :func:`shown` shortens it in a better place.
+    """
+    words = _LONG_WORD.sub(lambda found: f"{found[0][:120]}...{found[0][-40:]}", message)
+    return words if len(words) <= LONGEST_MESSAGE else f"{words[:LONGEST_MESSAGE]}..."
 
 
 def shown(value: Any, width: int = 80) -> str:

@@ -19,11 +19,16 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ropectl.errors import ConfigError
+from ropectl.file_reading import other_kind
 from ropectl.json_reading import read_object
+from ropectl.names import shown_names
 from ropectl.records import SCHEMA_VERSION
 
 _PACKAGES = ("ropectl", "torch", "transformers", "tokenizers", "accelerate")
-CELLS_FOLDER = "cells"
+CELLS_FOLDER, PLAN_FILE, COMPARISON_FILE = "cells", "plan.json", "comparison.json"
+
+#: Files that mark a folder as a checkpoint or an adapter.
+_MODEL_FILES = ("config.json", "adapter_config.json")
 
 
 def canonical_json(value: Any) -> str:
@@ -94,6 +99,16 @@ def written_aside(path: Path, hint: str = "Choose another place: --out PATH") ->
         raise
 
 
+def check_output(path: Path, hint: str = "Choose another place: --out PATH") -> None:
+    """Checks that a result may be written to a path: nothing is there, or an ordinary file.
+
+    Raises:
+        ConfigError: If something else is: to replace a device or the end of a link is never meant.
+    """
+    if kind := other_kind(path):
+        raise ConfigError(f"{path} is {kind}; the result is one file.", hint)
+
+
 def check_writable(folder: Path) -> None:
     """Checks that files can be created in a folder, or in the nearest existing one above it; leaves nothing there.
 
@@ -118,8 +133,17 @@ class RunFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        if path.exists() and not path.is_dir():
-            raise ConfigError(f"{path} is a file; a run needs a folder.", "Choose another place: --out PATH")
+        hint = "Choose another place: --out PATH"
+        kind = other_kind(path) or "a file"
+        if os.path.lexists(path) and not path.is_dir():
+            raise ConfigError(f"{path} is {kind}; a run needs a folder.", hint)
+        names = {each.name for each in path.iterdir() if not each.name.startswith(".")} if path.is_dir() else set()
+        if models := sorted(name for name in names if name in _MODEL_FILES or name.endswith(".safetensors")):
+            raise ConfigError(f"{path} is the folder of a model: it holds {models[0]}. A run needs its own.", hint)
+        if names and not names & {CELLS_FOLDER, PLAN_FILE, COMPARISON_FILE}:
+            raise ConfigError(
+                f"{path} holds files that are not of a run, such as {shown_names(sorted(names), 1)}.", hint
+            )
         self.path = path
 
     def cell_path(self, settings: Mapping[str, Any]) -> Path:

@@ -23,7 +23,7 @@ from ropectl.hf.model_settings import FOLDER
 from ropectl.records import NextStep, PatchRecord
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
-from ropectl.runs import check_writable
+from ropectl.runs import check_output, check_writable
 
 #: Largest difference between equal frequencies (relative): GGUF files hold float32 numbers.
 _TOLERANCE = 1e-6
@@ -82,6 +82,7 @@ def _checked_out(settings: PatchSettings) -> Path:
             f"--gguf-patch writes a GGUF file, but {settings.out} does not end in .gguf.",
             f"Type for example: -o {settings.out.name}.gguf",
         )
+    check_output(settings.out)
     check_writable(settings.out.parent)
     settings.out.parent.mkdir(parents=True, exist_ok=True)
     return settings.out

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ropectl.errors import ConfigError
-from ropectl.runs import check_writable
+from ropectl.runs import check_output, check_writable
 
 #: Files that mark a folder as a checkpoint or an adapter.
 _MARKS = ("config.json", "adapter_config.json")
@@ -58,6 +58,8 @@ def _check_out(out: Path, sources: Sequence[Path], overwrite: bool) -> None:
                 f"{out} is the source itself, or one lies inside the other: the source is never written to.",
                 "Choose another place: --out PATH",
             )
+    if not out.is_dir() and not out.is_symlink():
+        check_output(out)
     is_empty = out.is_dir() and not any(out.iterdir())
     if (out.exists() or out.is_symlink()) and not is_empty and not overwrite:
         raise ConfigError(f"{out} exists already.", "To replace it: --overwrite")

@@ -35,10 +35,11 @@ from ropectl.cli.commands.patch import patch
 from ropectl.cli.commands.report import report
 from ropectl.cli.commands.verify_runtime import verify_runtime
 from ropectl.cli.output import EXIT_OF_SIGNAL
+from ropectl.cli.strict_command import StrictCommand
 from ropectl.errors import RopectlError
 from ropectl.memory import is_out_of_memory
 from ropectl.names import name_hint, near_names
-from ropectl.printable import printable
+from ropectl.printable import brief, printable, shown
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
@@ -82,6 +83,10 @@ COMMANDS = (
 )
 
 
+#: What its click raises over options; Typer brings one along, or uses the one that is installed.
+_UsageError: Any = typer.BadParameter.__base__
+
+
 class _ReaderLeft(BaseException):
     """The reader of the output left early, as head does; not a BrokenPipeError, which Typer would turn into exit code 1."""
 
@@ -99,6 +104,10 @@ class _Group(TyperGroup):
             value, *allowed = re.findall("'([^']*)'", error.message) or [""]
             if " is not one of " in error.message and (near := near_names(value, allowed)):
                 error.message += f" Did you mean {' or '.join(near)}?"
+            error.message = brief(error.message)
+            raise
+        except _UsageError as error:
+            error.message = brief(error.message)
             raise
         return result
 
@@ -107,7 +116,7 @@ class _Group(TyperGroup):
         if name in _BY_NAME:
             self.commands[name] = full_command(name)
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"There is no command {name!r}. {name_hint(name, self.list_commands(ctx))}")
+            ctx.fail(f"There is no command {shown(name)}. {name_hint(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
 
@@ -124,7 +133,9 @@ _BY_NAME = {command.name: command for command in COMMANDS}
 
 
 def _register(typer_app: typer.Typer, command: CommandLine, function: Callable[..., None]) -> None:
-    typer_app.command(command.name, help="\n\n".join(command.paragraphs), rich_help_panel=command.panel)(function)
+    typer_app.command(
+        command.name, cls=StrictCommand, help="\n\n".join(command.paragraphs), rich_help_panel=command.panel
+    )(function)
 
 
 for _command in COMMANDS:  # without their options, whose settings take a while to import
@@ -196,14 +207,14 @@ def main() -> None:
         if os.environ.get("ROPECTL_DEBUG"):
             raise
         if os.environ.get("RANK", "0") == "0" or error.exit_code != EXIT_BAD_INPUT:  # every rank finds bad input
-            print(printable(f"Error: {error}", keep="\n"), file=sys.stderr)
+            print(brief(printable(f"Error: {error}", keep="\n")), file=sys.stderr)
         sys.exit(error.exit_code)
     except Exception as error:
         if os.environ.get("ROPECTL_DEBUG"):
             raise
         hint = _OUT_OF_MEMORY_HINT if is_out_of_memory(error) else "For the traceback, set ROPECTL_DEBUG=1."
         text = _broken_torch() or f"{type(error).__name__}: {error}"
-        print(printable(f"Error: {text}\n{hint}", keep="\n"), file=sys.stderr)
+        print(brief(printable(f"Error: {text}\n{hint}", keep="\n")), file=sys.stderr)
         sys.exit(EXIT_FAILED)
 
 

@@ -173,12 +173,14 @@ def check_new(path: Path | None, overwrite: bool) -> None:
         ConfigError: If it cannot be written, or is there already without ``overwrite``.
     """
     from ropectl.errors import ConfigError
-    from ropectl.runs import check_writable
+    from ropectl.runs import check_output, check_writable
 
     if path is not None and path.is_dir():
         raise ConfigError(
             f"{path} is a folder; the result is one file.", f"Type for example: --out {path / 'result.json'}"
         )
+    if path is not None:
+        check_output(path)
     if path is not None and path.exists() and not overwrite:
         raise ConfigError(f"{path} exists already.", "To replace it: --overwrite")
     if path is not None:

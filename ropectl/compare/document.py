@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ropectl.compare.cells import ComparisonCell
     from ropectl.compare.training import Training
 
-PLAN_FILE = "plan.json"
-
 
 def comparison_document(
     plan: Plan, recipe: Recipe | None, measured: Sequence[RowResults], num_targets: int

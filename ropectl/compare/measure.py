@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ropectl.compare.cells import ComparisonCell
-from ropectl.compare.document import PLAN_FILE
 from ropectl.compare.ranks import Ranks
 from ropectl.evaluate.setup import Setup
 from ropectl.reporter import Reporter
-from ropectl.runs import RunFolder, check_writable, content_id, write_json
+from ropectl.runs import PLAN_FILE, RunFolder, check_writable, content_id, write_json
 
 
 @dataclass(frozen=True)

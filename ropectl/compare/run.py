@@ -18,7 +18,7 @@ from ropectl.hf.config.source import ModelSource
 from ropectl.records import to_json
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod
-from ropectl.runs import RunFolder, content_id, write_json
+from ropectl.runs import COMPARISON_FILE, RunFolder, content_id, write_json
 
 if TYPE_CHECKING:
     from ropectl.compare.cells import ComparisonCell
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ropectl.compare.training import Training
 
 RUNS_FOLDER = "ropectl-runs"
-COMPARISON_FILE = "comparison.json"
 
 ModelGrid = dict[ScalingMethod, list["ComparisonCell"]]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.errors import ConfigError
+from ropectl.file_reading import check_ordinary
 
 MAGIC = b"GGUF"
 #: Version 1 had other widths and is no longer read by llama.cpp either.
@@ -91,6 +92,7 @@ def read_header(path: Path) -> GgufHeader:
     Raises:
         ConfigError: If the file is not a GGUF file, is cut short, or is of an unsupported kind.
     """
+    check_ordinary(path)
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _Reader(path, data).header()

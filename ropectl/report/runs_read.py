@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ropectl.compare.document import PLAN_FILE
-from ropectl.compare.run import COMPARISON_FILE
 from ropectl.compare.unfinished import covers, unfinished_comparison
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.records import ComparisonRecord, FinetuneRecord, MetricsLine, PlanRecord, UnfinishedTraining, to_json
 from ropectl.records.reading import AnyRecord, read_as, read_record
 from ropectl.report.run_files import WANTED, check_version, read_bytes, read_json, read_metrics, read_objects
+from ropectl.runs import COMPARISON_FILE, PLAN_FILE
 
 TUNED_FOLDER, METRICS, RUN, RUN_SUFFIX = "tuned", "metrics.jsonl", "run.json", ".run"
 

@@ -18,6 +18,7 @@ from ropectl.hf.tensors.safetensors_file import StoredTensor
 from ropectl.hf.tensors.shards import INDEX, tensors_of
 from ropectl.hf.tensors.stale_tables import stored_table_note
 from ropectl.names import shown_names
+from ropectl.printable import shorten
 
 _LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.(.+)$")
 
@@ -112,7 +113,7 @@ def _check_shapes(config: Mapping[str, Any], tensors: Mapping[str, StoredTensor]
         wanted = tuple(int(sizes[size]) for size in _SHAPES[ends])
         if tensor.shape != wanted:
             said = " and ".join(f"{size} = {sizes[size]}" for size in dict.fromkeys(_SHAPES[ends]))
-            raise _misfit(f"{name[:80]} has the shape {list(tensor.shape)}, and {said} make it {list(wanted)}.")
+            raise _misfit(f"{shorten(name)} has the shape {list(tensor.shape)}, and {said} make it {list(wanted)}.")
 
 
 def _misfit(what: str) -> ConfigError:

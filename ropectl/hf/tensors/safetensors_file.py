@@ -16,6 +16,7 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.file_reading import check_ordinary, reason_of
 from ropectl.json_reading import parse_json
+from ropectl.printable import shorten
 
 #: No header is longer [bytes]: that is a quarter of a million tensors.
 _MAX_HEADER = 32 * 2**20
@@ -114,7 +115,7 @@ def _tensor(path: Path, name: str, entry: Any, start: int) -> StoredTensor:
         whole = False
     width = _WIDTHS.get(dtype) if whole else None
     if not whole or end < begin or (width is not None and end - begin != math.prod(shape) * width):
-        raise _damaged(path, f"what its header says of {name[:80]} is not possible")
+        raise _damaged(path, f"what its header says of {shorten(name)} is not possible")
     return StoredTensor(path, dtype, shape, start + begin, start + end)
 
 

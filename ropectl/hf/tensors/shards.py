@@ -11,6 +11,7 @@ from ropectl.errors import ConfigError
 from ropectl.hf.tensors.safetensors_file import StoredTensor, stored_tensors
 from ropectl.json_reading import read_object
 from ropectl.names import shown_names
+from ropectl.printable import shorten, shown
 
 WEIGHT_SUFFIX = ".safetensors"
 WEIGHTS = f"model{WEIGHT_SUFFIX}"
@@ -78,7 +79,7 @@ def _weight_map(index: Path) -> Mapping[str, str]:
         place = PurePosixPath(file) if isinstance(file, str) else None
         if place is None or place.is_absolute() or ".." in place.parts or place.suffix != WEIGHT_SUFFIX:
             raise ConfigError(
-                f"{index} says that {name[:80]} is in {str(file)[:80]!r}, which is not a {WEIGHT_SUFFIX} file of this folder.",
+                f"{index} says that {shorten(name)} is in {shown(file)}, which is not a {WEIGHT_SUFFIX} file of this folder.",
                 "A checkpoint's weights are in its own folder: download it again.",
             )
     return content

@@ -11,7 +11,7 @@ from ropectl.errors import ConfigError
 from ropectl.report.figures.drawing import Drawing
 from ropectl.report.figures.inline import inlined
 from ropectl.report.figures.style import house_style
-from ropectl.runs import check_writable, written_aside
+from ropectl.runs import check_output, check_writable, written_aside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,6 +39,7 @@ def check_figure(path: Path) -> None:
         raise ConfigError(
             f"--plot {path} is a folder; a figure is one file.", f"Type for example: --plot {path / 'figure.svg'}"
         )
+    check_output(path, "Choose another place: --plot FILE")
     try:
         check_writable(path.parent)
     except ConfigError as error:

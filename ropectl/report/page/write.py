@@ -13,7 +13,7 @@ from ropectl.report.page.figures import curve_drawings, joint_drawings, record_d
 from ropectl.report.page.sections import make_page
 from ropectl.report.runs_read import RUN_SUFFIX, Run, read_runs
 from ropectl.report.writers.html import html_text, is_page
-from ropectl.runs import check_writable, written_aside
+from ropectl.runs import check_output, check_writable, written_aside
 
 PAGE = "report.html"
 
@@ -79,6 +79,7 @@ def _default(runs: Sequence[Run]) -> Path:
 def _check(path: Path, runs: Sequence[Run], overwrite: bool) -> None:
     if path.is_dir():
         raise ConfigError(f"{path} is a folder; the page is one file.", f"Type for example: -o {path / PAGE}")
+    check_output(path, _HINT)
     if path.exists():
         sources = [place for run in runs for place in (run.place, *(run.folder / name for name, _ in run.files))]
         if any(source.exists() and source.samefile(path) for source in sources):
