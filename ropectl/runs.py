@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -19,16 +18,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ropectl.errors import ConfigError
-from ropectl.file_reading import other_kind
+from ropectl.file_reading import reason_of
 from ropectl.json_reading import read_object
-from ropectl.names import shown_names
+from ropectl.output_places import ANOTHER_PLACE, CELLS_FOLDER, check_run_folder
 from ropectl.records import SCHEMA_VERSION
 
 _PACKAGES = ("ropectl", "torch", "transformers", "tokenizers", "accelerate")
-CELLS_FOLDER, PLAN_FILE, COMPARISON_FILE = "cells", "plan.json", "comparison.json"
-
-#: Files that mark a folder as a checkpoint or an adapter.
-_MODEL_FILES = ("config.json", "adapter_config.json")
 
 
 def canonical_json(value: Any) -> str:
@@ -73,7 +68,7 @@ def write_json(path: Path, value: Any, allow_nan: bool = False) -> None:
 
 
 @contextmanager
-def written_aside(path: Path, hint: str = "Choose another place: --out PATH") -> Iterator[BinaryIO]:
+def written_aside(path: Path, hint: str = ANOTHER_PLACE) -> Iterator[BinaryIO]:
     """Yields a file to write to that gets its name only once it is complete; no failure leaves anything behind.
 
     Args:
@@ -95,34 +90,8 @@ def written_aside(path: Path, hint: str = "Choose another place: --out PATH") ->
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise ConfigError(f"Cannot write {path}: {error.strerror or error}.", hint) from None
+            raise ConfigError(f"Cannot write {path}: {reason_of(error)}.", hint) from None
         raise
-
-
-def check_output(path: Path, hint: str = "Choose another place: --out PATH") -> None:
-    """Checks that a result may be written to a path: nothing is there, or an ordinary file.
-
-    Raises:
-        ConfigError: If something else is: to replace a device or the end of a link is never meant.
-    """
-    if kind := other_kind(path):
-        raise ConfigError(f"{path} is {kind}; the result is one file.", hint)
-
-
-def check_writable(folder: Path) -> None:
-    """Checks that files can be created in a folder, or in the nearest existing one above it; leaves nothing there.
-
-    Raises:
-        ConfigError: If they cannot.
-    """
-    nearest = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
-    try:
-        with tempfile.TemporaryFile(dir=nearest):
-            pass
-    except OSError as error:
-        raise ConfigError(
-            f"Cannot write to {folder}: {error.strerror or error}.", "Choose another place: --out PATH"
-        ) from None
 
 
 class RunFolder:
@@ -133,17 +102,7 @@ class RunFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        hint = "Choose another place: --out PATH"
-        kind = other_kind(path) or "a file"
-        if os.path.lexists(path) and not path.is_dir():
-            raise ConfigError(f"{path} is {kind}; a run needs a folder.", hint)
-        names = {each.name for each in path.iterdir() if not each.name.startswith(".")} if path.is_dir() else set()
-        if models := sorted(name for name in names if name in _MODEL_FILES or name.endswith(".safetensors")):
-            raise ConfigError(f"{path} is the folder of a model: it holds {models[0]}. A run needs its own.", hint)
-        if names and not names & {CELLS_FOLDER, PLAN_FILE, COMPARISON_FILE}:
-            raise ConfigError(
-                f"{path} holds files that are not of a run, such as {shown_names(sorted(names), 1)}.", hint
-            )
+        check_run_folder(path)
         self.path = path
 
     def cell_path(self, settings: Mapping[str, Any]) -> Path:

@@ -20,10 +20,10 @@ from ropectl.gguf.writer import write_gguf
 from ropectl.hf.config.geometry import describe_rope
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model_settings import FOLDER
+from ropectl.output_places import check_output, check_writable
 from ropectl.records import NextStep, PatchRecord
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
-from ropectl.runs import check_output, check_writable
 
 #: Largest difference between equal frequencies (relative): GGUF files hold float32 numbers.
 _TOLERANCE = 1e-6

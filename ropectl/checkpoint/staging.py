@@ -11,10 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ropectl.errors import ConfigError
-from ropectl.runs import check_output, check_writable
-
-#: Files that mark a folder as a checkpoint or an adapter.
-_MARKS = ("config.json", "adapter_config.json")
+from ropectl.file_reading import reason_of
+from ropectl.output_places import ANOTHER_PLACE, MODEL_FILES, check_folder, check_output, check_writable
+from ropectl.printable import shorten
 
 
 def _check_name(out: Path) -> None:
@@ -24,8 +23,9 @@ def _check_name(out: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         pass  # the usual case, and one with its own message later
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"--out {out} is not possible: {reason}.", "Choose another name.") from None
+        raise ConfigError(
+            f"--out {shorten(str(out))} is not possible: {reason_of(error)}.", "Choose another name."
+        ) from None
 
 
 def _beside(out: Path, kind: str) -> Path:
@@ -51,21 +51,27 @@ def prepare_place(out: Path, sources: Sequence[Path], overwrite: bool) -> None:
 
 def _check_out(out: Path, sources: Sequence[Path], overwrite: bool) -> None:
     """Checks that the result replaces nothing that is to stay."""
+    try:
+        whole = out.resolve()
+    except (OSError, RuntimeError):
+        raise ConfigError(f"{out} is a link that leads to itself.", ANOTHER_PLACE) from None
     for source in sources:
-        here, there = out.resolve(), source.resolve()
+        here, there = whole, source.resolve()
         if here == there or there in here.parents or here in there.parents:
             raise ConfigError(
                 f"{out} is the source itself, or one lies inside the other: the source is never written to.",
                 "Choose another place: --out PATH",
             )
-    if not out.is_dir() and not out.is_symlink():
+    if out.exists() and not out.is_dir():
         check_output(out)
+    elif not out.exists():
+        check_folder(out)
     is_empty = out.is_dir() and not any(out.iterdir())
     if (out.exists() or out.is_symlink()) and not is_empty and not overwrite:
         raise ConfigError(f"{out} exists already.", "To replace it: --overwrite")
     if out.is_symlink():
         raise ConfigError(f"{out} is a link.", "Name the place itself: --out PATH")
-    if overwrite and out.is_dir() and not is_empty and not any((out / name).is_file() for name in _MARKS):
+    if overwrite and out.is_dir() and not is_empty and not any((out / name).is_file() for name in MODEL_FILES):
         raise ConfigError(
             f"{out} is a folder without a config.json or adapter_config.json: not a checkpoint, so it is not replaced.",
             "Choose another place.",

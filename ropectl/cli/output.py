@@ -173,7 +173,7 @@ def check_new(path: Path | None, overwrite: bool) -> None:
         ConfigError: If it cannot be written, or is there already without ``overwrite``.
     """
     from ropectl.errors import ConfigError
-    from ropectl.runs import check_output, check_writable
+    from ropectl.output_places import check_output, check_writable
 
     if path is not None and path.is_dir():
         raise ConfigError(

@@ -10,8 +10,9 @@ from typing import Any
 from ropectl.compare.cells import ComparisonCell
 from ropectl.compare.ranks import Ranks
 from ropectl.evaluate.setup import Setup
+from ropectl.output_places import PLAN_FILE, check_writable
 from ropectl.reporter import Reporter
-from ropectl.runs import PLAN_FILE, RunFolder, check_writable, content_id, write_json
+from ropectl.runs import RunFolder, content_id, write_json
 
 
 @dataclass(frozen=True)

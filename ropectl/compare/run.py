@@ -15,10 +15,11 @@ from ropectl.compare.rows import CellResult, RowResults
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.perplexity.protocols.tail import num_tail_targets
 from ropectl.hf.config.source import ModelSource
+from ropectl.output_places import COMPARISON_FILE
 from ropectl.records import to_json
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod
-from ropectl.runs import COMPARISON_FILE, RunFolder, content_id, write_json
+from ropectl.runs import RunFolder, content_id, write_json
 
 if TYPE_CHECKING:
     from ropectl.compare.cells import ComparisonCell

@@ -12,9 +12,10 @@ from ropectl.compare.rows import CellResult, RowResults
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.json_reading import read_object
+from ropectl.output_places import CELLS_FOLDER, PLAN_FILE
 from ropectl.records import ComparisonFrame, ComparisonRecord, MethodRow, PlanRecord, TrainingSummary, Unfinished
 from ropectl.rope.registry import parse_method
-from ropectl.runs import CELLS_FOLDER, PLAN_FILE, content_id
+from ropectl.runs import content_id
 
 _ID = re.compile(r"[0-9a-f]{16}")
 

@@ -11,10 +11,10 @@ from typing import Any
 from ropectl.compare.unfinished import covers, unfinished_comparison
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
+from ropectl.output_places import COMPARISON_FILE, PLAN_FILE
 from ropectl.records import ComparisonRecord, FinetuneRecord, MetricsLine, PlanRecord, UnfinishedTraining, to_json
 from ropectl.records.reading import AnyRecord, read_as, read_record
 from ropectl.report.run_files import WANTED, check_version, read_bytes, read_json, read_metrics, read_objects
-from ropectl.runs import COMPARISON_FILE, PLAN_FILE
 
 TUNED_FOLDER, METRICS, RUN, RUN_SUFFIX = "tuned", "metrics.jsonl", "run.json", ".run"
 

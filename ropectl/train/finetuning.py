@@ -71,4 +71,6 @@ def checked_folder(task: Task) -> TrainingFolder | None:
         )
     folder = TrainingFolder(settings.out)
     folder.check_place()
+    if not settings.overwrite:  # before the text is read; whether that is the same is seen once it is
+        folder.check_settings(task.identity(folder.data_fingerprint), settings.force)
     return folder

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ropectl.errors import ConfigError
+from ropectl.output_places import check_output, check_writable
 from ropectl.report.figures.drawing import Drawing
 from ropectl.report.figures.inline import inlined
 from ropectl.report.figures.style import house_style
-from ropectl.runs import check_output, check_writable, written_aside
+from ropectl.runs import written_aside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

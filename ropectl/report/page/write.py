@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ropectl.errors import ConfigError
+from ropectl.output_places import check_folder, check_output, check_writable
 from ropectl.records import FinetuneRecord
 from ropectl.report.figures.output import write_figures
 from ropectl.report.page.figures import curve_drawings, joint_drawings, record_drawings
 from ropectl.report.page.sections import make_page
 from ropectl.report.runs_read import RUN_SUFFIX, Run, read_runs
 from ropectl.report.writers.html import html_text, is_page
-from ropectl.runs import check_output, check_writable, written_aside
+from ropectl.runs import written_aside
 
 PAGE = "report.html"
 
@@ -97,8 +98,7 @@ def _check(path: Path, runs: Sequence[Run], overwrite: bool) -> None:
 
 def _check_folder(folder: Path) -> None:
     hint = "Choose another place: --figures FOLDER"
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"--figures {folder} is a file; figures need a folder.", hint)
+    check_folder(folder, hint)
     _check_place(folder, hint)
 
 

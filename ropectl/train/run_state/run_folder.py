@@ -21,6 +21,8 @@ from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.json_reading import read_object
+from ropectl.output_places import check_folder
+from ropectl.printable import shown
 from ropectl.runs import content_id, package_versions, write_json
 
 PROGRESS, RUN, METRICS, BEST, LOCK = "progress.json", "run.json", "metrics.jsonl", "best", ".lock"
@@ -66,14 +68,21 @@ class TrainingFolder:
         """True if a run has been written down here."""
         return (self.path / RUN).is_file()
 
+    @property
+    def data_fingerprint(self) -> str:
+        """The fingerprint of the data that the run began with; empty where none can be read."""
+        try:
+            return str(read_object(self.path / RUN)["settings"]["data_fingerprint"])
+        except (ConfigError, KeyError, TypeError):
+            return ""
+
     def check_place(self) -> None:
         """Checks that nothing else is where the run is kept: a new run empties the folder.
 
         Raises:
             ConfigError: If something is.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise ConfigError(f"{self.path} is a file; the run is kept there.", "Choose another place: --out PATH")
+        check_folder(self.path)
         others = [p for p in self.path.iterdir() if not p.name.startswith(".")] if self.path.is_dir() else []
         if others and not self.is_begun:
             raise ConfigError(
@@ -102,11 +111,13 @@ class TrainingFolder:
             return []
         changed = sorted(name for name in {*before, *settings} if before.get(name) != settings.get(name))
         if not force:
-            described = "; ".join(
-                f"{name.replace('_', '-')} was {before.get(name)!r}, is {settings.get(name)!r}" for name in changed
-            )
+            described = [
+                f"{name.replace('_', '-')} was {shown(before.get(name))}, is {shown(settings.get(name))}"
+                for name in changed
+            ]
+            more = f"; and {len(described) - 3} more" if len(described) > 3 else ""
             raise ConfigError(
-                f"{self.path} holds a run with other settings: {described}.",
+                f"{self.path} holds a run with other settings: {'; '.join(described[:3])}{more}.",
                 "Another place: -o PATH. To begin again: --overwrite. To continue from its state anyway: --force",
             )
         return [f"Continuing although settings have changed: {', '.join(changed)}."]
