@@ -368,6 +368,6 @@ def test_self_contained_files_mean_what_their_class_makes_of_them(model_type: st
 @pytest.mark.parametrize(("name", "expected"), [("mrope", "none"), ("su", "longrope")])
 def test_other_names_of_types(name: str, expected: str) -> None:
     """Qwen2-VL's layout of axes is not a scaling; the first Phi-3 files called LongRoPE by its authors' name."""
-    block = {"type": name, "mrope_section": [2, 3, 3], "short_factor": [1.0] * 64, "long_factor": [2.0] * 64}
+    block = {"type": name, "mrope_section": [16, 24, 24], "short_factor": [1.0] * 64, "long_factor": [2.0] * 64}
     rope = describe_rope(config(rope_scaling=block, original_max_position_embeddings=64))
     assert rope.method.name == expected

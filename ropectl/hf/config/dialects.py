@@ -13,17 +13,20 @@ from typing import Any
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.families import REFUSED_MODEL_TYPES, ROPE_TYPE_ALIASES, family_of
 from ropectl.hf.config.layers import choose_layer_type, layer_blocks
+from ropectl.printable import shorten, shown
 from ropectl.rope.methods.pi import PositionInterpolation
 from ropectl.rope.proportional import common_block
 
 #: Types whose formula reads the trained length from ``original_max_position_embeddings``.
 TYPES_WITH_ORIGINAL_LENGTH = ("yarn", "llama3", "longrope")
 
-_WHOLE_KEYS = ("head_dim", "hidden_size", "num_attention_heads", "original_max_position_embeddings", "sliding_window")
-_NUMBER_KEYS = ("rope_theta", "partial_rotary_factor", "max_position_embeddings")
+#: What to do about a file that says something impossible.
+CORRECT_FILE = "Correct config.json."
+
+_NUMBER_KEYS = ("rope_theta", "partial_rotary_factor")
 _BLOCK_NUMBERS = (
-    *("rope_theta", "factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"),
-    *("low_freq_factor", "high_freq_factor", "partial_rotary_factor"),
+    *("rope_theta", "factor", "attention_factor", "attn_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"),
+    *("low_freq_factor", "high_freq_factor", "partial_rotary_factor", "short_mscale", "long_mscale", "alpha"),
 )
 _BLOCK_TYPES: dict[str, type] = {
     "rope_type": str,
@@ -32,6 +35,7 @@ _BLOCK_TYPES: dict[str, type] = {
     "truncate": bool,
     "short_factor": list,
     "long_factor": list,
+    "mrope_section": list,
     **dict.fromkeys(_BLOCK_NUMBERS, float),
 }
 #: Type -> what is accepted for it, and the word for it in messages.
@@ -47,7 +51,9 @@ _ACCEPTED: dict[type, tuple[tuple[type, ...], str]] = {
 def text_section(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the part of a config that describes the text model."""
     nested = config.get("text_config")
-    return nested if isinstance(nested, Mapping) and "hidden_size" in nested else config
+    if isinstance(nested, Mapping) and nested and ("hidden_size" in nested or "hidden_size" not in config):
+        return nested
+    return config
 
 
 def scaling_block(section: Mapping[str, Any], layer_type: str | None = None) -> dict[str, Any]:
@@ -69,7 +75,17 @@ def block_in_force(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def scaling_type(block: Mapping[str, Any]) -> str:
-    """Returns the type of a scaling block, under its new or its old key."""
+    """Returns the type of a scaling block, under its new or its old key.
+
+    Raises:
+        ConfigError: If it is empty or null, which no runtime takes for absent, or the two keys contradict each other.
+    """
+    for key, other in (("rope_type", ""), ("type", "rope_type")):
+        if block.get(key, "?") in ("", None) and not (block.get(key) is None and block.get(other)):
+            raise ConfigError(
+                f"The config's {key} is {'null' if block[key] is None else 'empty'}: it names no type of scaling.",
+                "Write the type, or 'default', or leave the key out.",
+            )
     new, old = (ROPE_TYPE_ALIASES.get(str(name), name) for name in (block.get("rope_type"), block.get("type")))
     if new is not None and old is not None and new != old:
         raise ConfigError(
@@ -171,33 +187,46 @@ def check_types(config: Mapping[str, Any]) -> None:
         ConfigError: Naming the key and its value.
     """
     section = text_section(config)
-    for key in _WHOLE_KEYS:
-        _check_type(key, section.get(key), int)
+    for part in (config, section):
+        if part.get("model_type", "?") in (None, ""):
+            raise ConfigError(f"The config's model_type is {part['model_type']!r}, not a name.", CORRECT_FILE)
+        check_type("model_type", part.get("model_type"), str)
     for key in _NUMBER_KEYS:
-        _check_type(key, section.get(key), float)
+        check_type(key, section.get(key), float)
     for name in ("rope_scaling", "rope_parameters"):
         block = section.get(name)
         if block is not None and not isinstance(block, Mapping):
-            raise ConfigError(f"The config's {name} is {block!r}, not an object with keys.", "Correct config.json.")
+            raise ConfigError(f"The config's {name} is {shown(block)}, not an object with keys.", CORRECT_FILE)
         for key, value in (block or {}).items():
+            label = f"{name}.{shorten(key, 40)}"
             if isinstance(value, Mapping):
                 for inner, item in value.items():
-                    _check_type(f"{name}.{key}.{inner}", item, _BLOCK_TYPES.get(inner))
-            _check_type(f"{name}.{key}", value, _BLOCK_TYPES.get(key))
+                    check_type(f"{label}.{shorten(inner, 40)}", item, _BLOCK_TYPES.get(inner))
+            check_type(label, value, _BLOCK_TYPES.get(key))
 
 
-def _check_type(key: str, value: Any, kind: type | None) -> None:
+def check_type(key: str, value: Any, kind: type | None) -> None:
+    """Checks that a value is of a kind; null is.
+
+    Args:
+        key: Its key, for the message.
+        value: The value.
+        kind: ``int``, ``float``, ``bool``, ``str`` or ``list``, which is of numbers; None for any.
+
+    Raises:
+        ConfigError: If it is not.
+    """
     if kind is None or value is None:
         return
     accepted, word = _ACCEPTED[kind]
     is_wrong = not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool)
     if is_wrong:
-        raise ConfigError(f"The config's {key} is {value!r}, not {word}.", "Correct config.json.")
-    if kind in (int, float) and not abs(value) <= sys.float_info.max:
+        raise ConfigError(f"The config's {key} is {shown(value)}, not {word}.", CORRECT_FILE)
+    if kind is float and not abs(value) <= sys.float_info.max:
         is_whole = isinstance(value, int)  # a huge whole number has too many digits to print
         raise ConfigError(
-            f"The config's {key} is {'too large' if is_whole else value}: it must be finite.", "Correct config.json."
+            f"The config's {key} is {'too large' if is_whole else value}: it must be finite.", CORRECT_FILE
         )
     if kind is list:
         for item in value:
-            _check_type(key, item, float)
+            check_type(key, item, float)

@@ -75,6 +75,7 @@ class Family:
             attention factor in every type but ``default``.
         static_longrope: Whether its ``longrope`` uses ``short_factor`` at every length.
         keeps_original_length: Whether its attention reads the trained length from the block, whatever the type.
+        block_keys: Further keys of the block that its classes read, or that its released files carry without effect.
         alpha_is_ntk: Whether ``dynamic`` with ``alpha`` is a fixed NTK-aware base.
         rope_only_windowed: Whether only layers with a window rotate; those that see everything have no positions.
         default_window: The class's window where config.json does not name it [tokens].
@@ -93,6 +94,7 @@ class Family:
     attention_keys: tuple[str, ...] = ()
     static_longrope: bool = False
     keeps_original_length: bool = False
+    block_keys: tuple[str, ...] = ()
     alpha_is_ntk: bool = False
     rope_only_windowed: bool = False
     default_window: int | None = None
@@ -107,6 +109,9 @@ class Family:
 _LLAMA = Family()
 _INTERLEAVED = Family(pairing=INTERLEAVED)
 _FLAGGED = Family(pairing_flag="rope_interleave")
+_HUNYUAN = Family(
+    alpha_is_ntk=True, null_head_dim=True, block_keys=("alpha", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
+)
 _WINDOWED_ROPE = Family(rope_only_windowed=True)
 _GEMMA4 = Family(
     no_universal="the heads of its full layers are wider than the others, which transformers' check of longrope does not allow for",
@@ -126,7 +131,7 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("gemma3_text", "gemma3n_text"), _GEMMA3),
     **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), _GEMMA4),
     **dict.fromkeys(("gpt_neox", "gpt_neox_japanese"), Family(theta_key="rotary_emb_base")),
-    **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_v1_moe"), Family(alpha_is_ntk=True, null_head_dim=True)),
+    **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_v1_moe"), _HUNYUAN),
     **dict.fromkeys(("minimax", "ministral", "mixtral"), Family(null_head_dim=True)),
     **dict.fromkeys(("phi3", "phi4_multimodal"), Family(rope_types=("default", "longrope"))),
     "dots3_note_text": Family(
@@ -135,8 +140,9 @@ FAMILIES: dict[str, Family] = {
     ),
     "falcon": Family(rope_needs={"alibi": False}),
     "granitemoehybrid": Family(rope_needs={"position_embedding_type": "rope"}),
-    "ministral3": Family(keeps_original_length=True),
+    "ministral3": Family(keeps_original_length=True, block_keys=("max_position_embeddings",)),
     "mistral": Family(default_window=4096),
+    "mistral4": Family(block_keys=("max_position_embeddings",)),
     "olmo3": Family(
         layer_theta_keys={"full_attention": "rope_theta", "sliding_attention": "rope_theta"},
         layer_scaling="full_attention",

@@ -15,6 +15,7 @@ from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.block_keys import block_warnings, family_parameters, trained_base
+from ropectl.hf.config.block_types import check_blocks, check_sections
 from ropectl.hf.config.dialects import (
     TYPES_WITH_ORIGINAL_LENGTH,
     refuse_unsupported,
@@ -25,23 +26,17 @@ from ropectl.hf.config.dialects import (
 )
 from ropectl.hf.config.families import (
     HALF_SPLIT,
-    LATENT_ATTENTION_KEY,
     SELF_CONTAINED_CONFIGS,
     name_of,
     named,
     pairing_of,
 )
 from ropectl.hf.config.layers import attention_window, choose_layer_type, layer_types, layer_warnings
+from ropectl.hf.config.sizes import rotated_part
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
-from ropectl.rope.proportional import PROPORTIONAL, SHARE, common_block, turning_pairs
+from ropectl.rope.proportional import common_block
 from ropectl.rope.registry import method_from_native
-
-#: Keys without which transformers refuses a block of this type.
-_REQUIRED_KEYS = {
-    "llama3": ("low_freq_factor", "high_freq_factor"),
-    "longrope": ("short_factor", "long_factor"),
-}
 
 
 @dataclass(frozen=True)
@@ -124,6 +119,7 @@ def describe_rope(
     """
     section = text_section(config)
     refuse_unsupported(section)
+    check_blocks(section)
     layer_type = choose_layer_type(section, layers)
     block = scaling_block(section, layer_type)
     rope_type = scaling_type(block)
@@ -131,13 +127,9 @@ def describe_rope(
     theta = _rope_theta(section, block, warnings)
     max_positions = _max_positions(section)
     length = original_length or trained_length(section, block, rope_type, max_positions, warnings)
-    absent = [key for key in _REQUIRED_KEYS.get(rope_type, ()) if block.get(key) is None]
-    if absent:
-        raise ConfigError(
-            f"The config scales with {rope_type!r} but does not say {', '.join(absent)}.", "Correct config.json."
-        )
-    rotary_dim, num_turning = _rotated(section, block, layer_type, rope_type)
+    rotary_dim, num_turning = rotated_part(section, block, layer_type, rope_type)
     geometry = RopeGeometry(rotary_dim, theta, length, num_turning)
+    check_sections(block, geometry)
     rope_type = str(common_block({**block, "rope_type": rope_type})["rope_type"])
     base = trained_base(section, block, geometry)
     if base is not None:
@@ -145,12 +137,17 @@ def describe_rope(
     parameters = {**block, "rope_type": rope_type, "rope_theta": theta}
     if rope_type in ("yarn", "longrope") and block.get("factor") is None:
         parameters["factor"] = max_positions / length  # as transformers derives it
+        if "factor" in block:
+            warnings.append(
+                f"factor is null: the ratio {max_positions} / {length} = {max_positions / length:g} is taken."
+            )
     method = method_from_native(family_parameters(section, parameters), geometry)
     if method is None:
         raise UnsupportedModelError(
             f"The config scales its rotary embedding with rope_type {rope_type!r}, which ropectl does not know."
         )
-    method.frequencies(geometry)  # finds lists of a wrong length and the like
+    for seq_len in (length, 2 * length):  # finds lists of a wrong length and the like
+        method.frequencies(geometry, seq_len)
     warnings += block_warnings(parameters, max_positions, length) + layer_warnings(section, layer_type)
     return RopeDescription(
         geometry,
@@ -189,43 +186,3 @@ def _rope_theta(section: Mapping[str, Any], block: Mapping[str, Any], warnings: 
             "(used by transformers 4)."
         )
     return float(inner if inner is not None else outer or 0)
-
-
-def _rotated(
-    section: Mapping[str, Any], block: Mapping[str, Any], layer_type: str | None, rope_type: str
-) -> tuple[int, int | None]:
-    """Returns d, and how many pairs turn where some of them stand still."""
-    head_dim = _head_dim(section, layer_type)
-    share = block.get("partial_rotary_factor", section.get("partial_rotary_factor") if layer_type is None else None)
-    if share is None:
-        return int(head_dim), None
-    if not 0 < share <= 1:
-        raise ConfigError(f"partial_rotary_factor = {share} is not possible: it must be greater than 0 and at most 1.")
-    if rope_type == PROPORTIONAL:
-        turning = turning_pairs({SHARE: share}, head_dim)
-        return head_dim, None if turning == head_dim // 2 else turning
-    if share < 1 and section.get("model_type") in SELF_CONTAINED_CONFIGS:
-        raise UnsupportedModelError(
-            f"The config says partial_rotary_factor = {share}, but models of type {section.get('model_type')!r} rotate whole heads."
-        )
-    return int(head_dim * share), None
-
-
-def _head_dim(section: Mapping[str, Any], layer_type: str | None) -> int:
-    """Returns the width that the table is made for; some families give single layers another one than the rest."""
-    kinds = section.get("layer_types") or ()
-    own = section.get("per_layer_config") or {}
-    widths = [
-        changes["head_dim"]
-        for index, changes in own.items()
-        if int(index) < len(kinds) and kinds[int(index)] == layer_type and changes.get("head_dim")
-    ]
-    head_dim = widths[0] if widths else named(section, "head_dim")
-    if head_dim is None:
-        head_dim = section.get(LATENT_ATTENTION_KEY)
-    if head_dim is None:
-        hidden, heads = named(section, "hidden_size"), named(section, "num_attention_heads")
-        if not hidden or not heads:
-            raise UnsupportedModelError("The config has neither head_dim nor hidden_size and num_attention_heads.")
-        head_dim = hidden // heads
-    return int(head_dim)

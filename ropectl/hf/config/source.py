@@ -11,15 +11,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ropectl.errors import ConfigError
+from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.adapter import Adapter, base_of_adapter, is_adapter
+from ropectl.hf.config.block_types import block_notes, check_blocks
 from ropectl.hf.config.dialects import check_dialects, check_types, scaling_block, text_section
 from ropectl.hf.config.families import named
 from ropectl.hf.config.geometry import RopeDescription, describe_rope, is_self_contained
 from ropectl.hf.config.places import find_place, local_path
 from ropectl.hf.config.sidecar import SIDECAR, read_sidecar, with_sidecar
+from ropectl.hf.config.sizes import check_sizes
+from ropectl.printable import shorten
 from ropectl.rope.registry import parse_method
 from ropectl.runs import content_id
+
+#: Longest reason of transformers that is passed on [characters].
+_REASON_WIDTH = 200
 
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf")
 
@@ -106,10 +112,12 @@ def read_config(
     place = find_place(name, revision)
     config = place.config
     check_types(config)
+    check_sizes(config)
+    check_blocks(text_section(config))
     check_dialects(config, knows_length=original_length is not None)
     says_length = named(text_section(config), "max_position_embeddings") is not None
     if place.gguf_file is None and not is_self_contained(config):
-        config = _with_class_defaults(place.location, config, revision, trust_remote_code)
+        config = _with_class_defaults(place.location, config, revision, trust_remote_code, original_length)
     rope = describe_rope(config, original_length, layers)
     if not says_length and original_length is None:
         length = rope.max_position_embeddings
@@ -120,6 +128,7 @@ def read_config(
         if sidecar is not None and sidecar.layer_type == rope.layer_type:  # else it describes another layer type
             block = scaling_block(text_section(config), rope.layer_type)
             rope = with_sidecar(rope, sidecar, block, place.sidecar)
+    rope = replace(rope, warnings=(*rope.warnings, *block_notes(text_section(place.config))))
     return ModelSource(
         name, place.location, config, rope, place.gguf_file, revision, place.commit, file_config=place.config
     )
@@ -146,7 +155,7 @@ def _adapter_source(
 
 
 def _with_class_defaults(
-    location: str, config: Mapping[str, Any], revision: str | None, trust_remote_code: bool
+    location: str, config: Mapping[str, Any], revision: str | None, trust_remote_code: bool, original_length: int | None
 ) -> Mapping[str, Any]:
     """Returns a config.json completed by the defaults of its model class."""
     if "model_type" not in config:
@@ -154,8 +163,20 @@ def _with_class_defaults(
             "The config has no model_type, so its defaults are unknown.",
             "Give the folder of a Hugging Face checkpoint.",
         )
-    full: dict[str, Any] = _class_config(location, location, revision, trust_remote_code).to_dict()
+    try:
+        full: dict[str, Any] = _class_config(location, location, revision, trust_remote_code).to_dict()
+    except ConfigError:
+        _refuse_as_it_stands(config, original_length)
+        raise
     return full
+
+
+def _refuse_as_it_stands(config: Mapping[str, Any], original_length: int | None) -> None:
+    """Refuses a file that transformers refused, in words of ropectl if it finds the fault in what the file says."""
+    try:
+        describe_rope(config, original_length)
+    except UnsupportedModelError:
+        return  # the file leaves to its class what would have to be known
 
 
 def source_config(source: ModelSource, trust_remote_code: bool = False) -> Any:
@@ -174,7 +195,8 @@ def _class_config(name: str, location: str, revision: str | None, trust_remote_c
     try:
         return AutoConfig.from_pretrained(location, revision=revision, trust_remote_code=trust_remote_code, **gguf)
     except Exception as error:  # a strict config raises many kinds
-        raise ConfigError(f"transformers cannot read the config of {name}: {error}", load_hint(str(error))) from None
+        reason = shorten(str(error), _REASON_WIDTH)
+        raise ConfigError(f"transformers cannot read the config of {name}: {reason}", load_hint(str(error))) from None
 
 
 def load_hint(message: str) -> str:

@@ -1,0 +1,128 @@
+"""Sizes that no model can have are refused by the file alone, for every kind of model, before anything completes it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.hf.config.source import read_config
+
+MODEL: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "head_dim": 32, "num_hidden_layers": 2, "vocab_size": 64, "max_position_embeddings": 128, "rope_theta": 1e4,
+}  # fmt: skip
+GEMMA2 = {**MODEL, "model_type": "gemma2"}
+
+#: A key, a value that it cannot have, and words of the message besides both.
+IMPOSSIBLE: list[tuple[str, Any, str]] = [
+    *((key, value, "too small: it must be at least 1")
+      for key in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim",
+                  "num_hidden_layers", "vocab_size") for value in (0, -1)),
+    *((key, value, "not a whole number")
+      for key in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim",
+                  "num_hidden_layers", "vocab_size", "sliding_window") for value in (2.5, "2", True, {"a": 1})),
+    *((key, 2**31, "at most 2147483647")
+      for key in ("hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings", "sliding_window",
+                  "original_max_position_embeddings")),
+    *((key, 65_537, "at most 65536")
+      for key in ("num_attention_heads", "num_key_value_heads", "head_dim", "num_hidden_layers")),
+    *((key, value, "at least 2")
+      for key in ("max_position_embeddings", "original_max_position_embeddings") for value in (0, 1, -128)),
+    ("max_position_embeddings", True, "not a number"),
+    ("max_position_embeddings", 10**400, "too large"),
+    ("sliding_window", -1, "at least 0"),
+    ("attention_chunk_size", -4, "at least 0"),
+    ("num_key_value_heads", 3, "num_attention_heads = 4 is not a multiple of num_key_value_heads = 3"),
+    ("num_key_value_heads", 8, "num_attention_heads = 4 is not a multiple of num_key_value_heads = 8"),
+    ("num_key_value_heads", [2, -1], "at least 0"),
+    ("layer_types", ["full_attention"] * 3, "has 3 entries, but num_hidden_layers = 2"),
+    ("layer_types", [], "has 0 entries"),
+    ("layer_types", "full_attention", "not a list of names"),
+    ("layer_types", [1, 2], "not a list of names"),
+    ("per_layer_config", [1], "not an object of objects"),
+    ("head_dim", 33, "rotate in pairs"),
+]  # fmt: skip
+
+
+def save(folder: Path, config: dict[str, Any]) -> str:
+    (folder / "config.json").write_text(json.dumps(config))
+    return str(folder)
+
+
+@pytest.mark.parametrize("kind", ["self-contained", "completed", "text part"])
+@pytest.mark.parametrize(("key", "value", "words"), IMPOSSIBLE, ids=lambda value: repr(value)[:40])
+def test_impossible_sizes_are_refused(kind: str, key: str, value: Any, words: str, tmp_path: Path) -> None:
+    """The message names key, value and what is allowed, never in transformers' words."""
+    text = {**(MODEL if kind == "self-contained" else GEMMA2), key: value}
+    config = {"model_type": "llava", "text_config": text} if kind == "text part" else text
+    with pytest.raises(ConfigError) as caught:
+        read_config(save(tmp_path, config))
+    message = caught.value.message
+    assert key in message and words in message and "transformers" not in message
+    assert (repr(value) in message or "..." in message or "too large" in message) or isinstance(value, list)
+    assert len(message) < 240
+
+
+@pytest.mark.parametrize("model_type", ["llama", "gpt_neox", "phi3"])
+def test_heads_that_do_not_share_out_the_width_are_refused(model_type: str, tmp_path: Path) -> None:
+    """Also where transformers refuses the file first, in its own words."""
+    config = {**MODEL, "model_type": model_type, "hidden_size": 130, "pad_token_id": 0, "vocab_size": 64}
+    del config["head_dim"]
+    with pytest.raises(ConfigError, match="hidden_size = 130 is not a multiple of num_attention_heads = 4"):
+        read_config(save(tmp_path, config))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_key_value_heads": None, "head_dim": None, "sliding_window": None, "layer_types": None},
+        {"sliding_window": 0},
+        {"max_position_embeddings": 2**31 - 1},
+        {"max_position_embeddings": 128.0},
+        {"intermediate_size": [256, 0]},
+        {"num_key_value_heads": [2, 0]},
+        {"num_hidden_layers": 1000, "vocab_size": 10**6},
+        {"layer_types": ["full_attention", "full_attention"]},
+    ],
+)
+def test_sizes_that_models_have_are_taken(changes: dict[str, Any], tmp_path: Path) -> None:
+    assert read_config(save(tmp_path, {**MODEL, **changes})).rope.geometry.rotary_dim == 32
+
+
+def test_a_model_whose_heads_rotate_nothing_is_refused_for_that(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedModelError, match="qk_rope_head_dim = 0: this model has no rotary positions"):
+        read_config(save(tmp_path, {**MODEL, "model_type": "glm5_next_text", "head_dim": 0, "qk_rope_head_dim": 0}))
+
+
+def test_an_odd_share_of_a_head_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"partial_rotary_factor = 0\.5 of head_dim = 30 rotates 15"):
+        read_config(save(tmp_path, {**MODEL, "model_type": "glm", "head_dim": 30, "partial_rotary_factor": 0.5}))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("config", "library"),
+    [
+        ({**MODEL, "num_hidden_layers": 0}, "transformers"),
+        ({**MODEL, "rope_scaling": {"rope_type": ""}}, "transformers"),
+        ({**MODEL, "rope_scaling": {"rope_type": "linear", "factor": None}}, "transformers"),
+        ({**GEMMA2, "num_attention_heads": 0}, "torch"),
+        ({**GEMMA2, "rope_scaling": {"rope_type": "linear", "factor": None}}, "torch"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_refusals_import_no_library(config: dict[str, Any], library: str, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['ropectl', 'eval-perplexity', sys.argv[1]]\nfrom ropectl.cli.app import main\n"
+        f"try: main()\nexcept SystemExit as stop: print(stop.code, {library!r} in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, save(tmp_path, config)], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "2 False"
