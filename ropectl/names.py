@@ -15,15 +15,20 @@ NEAR = 0.6
 AS_NEAR = 0.15
 
 
-def near_names(name: str, known: Iterable[str]) -> list[str]:
+def near_names(name: str, known: Iterable[str], similarity: float = NEAR) -> list[str]:
     """Returns at most three known names that may have been meant, the nearest first, ignoring case.
 
     From three letters on, the beginning of a known name is near.
+
+    Args:
+        name: The name as it was typed.
+        known: The names there are.
+        similarity: The least ``difflib`` ratio of a near name.
     """
     by_folded = {entry.casefold(): entry for entry in known}
     wanted = name.casefold()
     starts = [folded for folded in by_folded if len(wanted) > 2 and folded.startswith(wanted)]
-    near = difflib.get_close_matches(wanted, by_folded, n=3, cutoff=NEAR)
+    near = difflib.get_close_matches(wanted, by_folded, n=3, cutoff=similarity)
     likeness = {folded: difflib.SequenceMatcher(None, folded, wanted).ratio() for folded in near}
     near = [folded for folded in near if likeness[folded] >= likeness[near[0]] - AS_NEAR]
     return [by_folded[folded] for folded in dict.fromkeys([*starts, *near])][:3]

@@ -1,4 +1,4 @@
-"""Checks the names of devices, types and attention that torch and transformers know, without importing them.
+"""Checks the names of devices, attention and model types that torch and transformers know, without importing them.
 
 Plugins add devices and attention implementations. A name that is not a misspelling of a known one is left to the library.
 """
@@ -6,10 +6,17 @@ Plugins add devices and attention implementations. A name that is not a misspell
 from __future__ import annotations
 
 import re
-from typing import Literal, get_args
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-from ropectl.errors import ConfigError
+from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.names import near_names, unknown_choice
+from ropectl.printable import shown
 
 #: Types of weights; ``auto`` is float32 on the CPU and the checkpoint's own type elsewhere.
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
@@ -65,3 +72,57 @@ def check_attention(attention: str | None, trusts_code: bool) -> None:
     if is_known or ("|" in name and not near_names(name, ATTENTION)):
         return
     raise unknown_choice("attention", name, (*ATTENTION, "a kernel as ORGANISATION/NAME"))
+
+
+#: The modules of transformers 5 that map model types to config classes, and how an entry is written there.
+_TYPE_MAPS = ("models/auto/auto_mappings.py", "models/auto/configuration_auto.py")
+_TYPE_ENTRY = re.compile(r'"([\w.-]+)"\s*[:,]\s*"(?!AutoConfig")\w+Config"')
+_TYPE_REGISTRY = "transformers.models.auto.configuration_auto"
+
+#: Similarity from which an unknown model type counts as misspelt: among some hundred short names, many are a little alike.
+_MISSPELT = 0.8
+
+
+@cache
+def model_types() -> frozenset[str]:
+    """Returns the model types that the installed transformers has a config class for, read from its source."""
+    spec = find_spec("transformers")
+    root = Path(spec.origin).parent if spec and spec.origin else Path()
+    texts = [(root / name).read_text(encoding="utf-8") for name in _TYPE_MAPS if (root / name).is_file()]
+    return frozenset(name for text in texts for name in _TYPE_ENTRY.findall(text))
+
+
+def check_model_type(config: Mapping[str, Any], trusts_code: bool) -> None:
+    """Checks that there is a class for a config's model type.
+
+    Args:
+        config: The content of a ``config.json``.
+        trusts_code: Whether code that comes with the checkpoint runs, which may bring the class.
+
+    Raises:
+        ConfigError: If the config names no type.
+        UnsupportedModelError: If neither the installed transformers nor the checkpoint has a class for it.
+    """
+    name = config.get("model_type")
+    if name is None:
+        raise ConfigError(
+            "The config has no model_type, so its defaults are unknown.",
+            "Give the folder of a Hugging Face checkpoint.",
+        )
+    registry = sys.modules.get(_TYPE_REGISTRY)  # only who has imported it can have added a type
+    known = model_types() | set(registry.CONFIG_MAPPING.keys() if registry else ())
+    own_code = config.get("auto_map")
+    brings_class = isinstance(own_code, Mapping) and "AutoConfig" in own_code
+    if name in known or (brings_class and trusts_code):
+        return
+    near = near_names(name, sorted(known), _MISSPELT)
+    hint = "Correct model_type in config.json, or install a version of transformers that has it."
+    if brings_class:
+        hint = "It brings its own code. To run that code: --trust-remote-code"
+    elif near:
+        hint = f"Did you mean {' or '.join(near)}? {hint}"
+    raise UnsupportedModelError(
+        f"The installed transformers {version('transformers')} has no class for model type {shown(name)}: what such a model "
+        "computes is not known.",
+        hint,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.source import read_config
+from ropectl.hf.run_names import check_model_type, model_types
+
+Run = Callable[..., tuple[int, str, str]]
 
 MODEL: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -105,6 +109,60 @@ def test_an_odd_share_of_a_head_is_refused(tmp_path: Path) -> None:
         read_config(save(tmp_path, {**MODEL, "model_type": "glm", "head_dim": 30, "partial_rotary_factor": 0.5}))
 
 
+def test_model_types_are_those_of_transformers() -> None:
+    from transformers import CONFIG_MAPPING
+
+    assert model_types() == set(CONFIG_MAPPING)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("llamma", "llama"), ("Qwen2", "qwen2"), ("gpt-neox", "gpt_neox")])
+def test_a_misspelt_model_type_is_refused_with_the_one_that_was_meant(
+    ropectl: Run, name: str, meant: str, tmp_path: Path
+) -> None:
+    code, out, err = ropectl("inspect", save(tmp_path, {**MODEL, "model_type": name}))
+    assert (
+        (code, out) == (2, "")
+        and f"has no class for model type {name!r}" in err
+        and meant in err.split("Did you mean")[1]
+    )
+
+
+def test_an_unknown_model_type_is_refused_in_two_lines(ropectl: Run, tmp_path: Path) -> None:
+    folder = save(tmp_path, {**MODEL, "model_type": "zorblax" * 100})
+    for command in ("inspect", "eval-perplexity", "patch"):
+        code, out, err = ropectl(command, folder, *(("-o", str(tmp_path / "out")) if command == "patch" else ()))
+        assert (code, out) == (2, "") and "what such a model computes is not known" in err and "Did you mean" not in err
+        assert len(err.splitlines()) == 2 and len(err) < 400 and "pip install" not in err
+
+
+def test_code_that_brings_an_unknown_type_is_pointed_to() -> None:
+    config = {"model_type": "zorblax", "auto_map": {"AutoConfig": "configuration_zorblax.ZorblaxConfig"}}
+    with pytest.raises(UnsupportedModelError, match="--trust-remote-code"):
+        check_model_type(config, trusts_code=False)
+    check_model_type(config, trusts_code=True)
+    with pytest.raises(UnsupportedModelError):
+        check_model_type({"model_type": "zorblax"}, trusts_code=True)
+
+
+def test_a_registered_type_is_known() -> None:
+    from transformers import CONFIG_MAPPING, AutoConfig, LlamaConfig
+
+    class Zorblax(LlamaConfig):
+        model_type = "zorblax_test"
+
+    AutoConfig.register("zorblax_test", Zorblax)
+    try:
+        check_model_type({"model_type": "zorblax_test"}, trusts_code=False)
+    finally:
+        del CONFIG_MAPPING._extra_content["zorblax_test"]
+
+
+@pytest.mark.parametrize("model_type", [None, "", 3, ["llama"], True])
+def test_a_model_type_that_is_no_name_is_refused(model_type: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="model_type"):
+        read_config(save(tmp_path, {**MODEL, "model_type": model_type}))
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("config", "library"),
@@ -112,6 +170,7 @@ def test_an_odd_share_of_a_head_is_refused(tmp_path: Path) -> None:
         ({**MODEL, "num_hidden_layers": 0}, "transformers"),
         ({**MODEL, "rope_scaling": {"rope_type": ""}}, "transformers"),
         ({**MODEL, "rope_scaling": {"rope_type": "linear", "factor": None}}, "transformers"),
+        ({**MODEL, "model_type": "llamma"}, "torch"),
         ({**GEMMA2, "num_attention_heads": 0}, "torch"),
         ({**GEMMA2, "rope_scaling": {"rope_type": "linear", "factor": None}}, "torch"),
     ],

@@ -20,6 +20,7 @@ from ropectl.hf.config.geometry import RopeDescription, describe_rope, is_self_c
 from ropectl.hf.config.places import find_place, local_path
 from ropectl.hf.config.sidecar import SIDECAR, read_sidecar, with_sidecar
 from ropectl.hf.config.sizes import check_sizes
+from ropectl.hf.run_names import check_model_type
 from ropectl.printable import shorten
 from ropectl.rope.registry import parse_method
 from ropectl.runs import content_id
@@ -158,11 +159,7 @@ def _with_class_defaults(
     location: str, config: Mapping[str, Any], revision: str | None, trust_remote_code: bool, original_length: int | None
 ) -> Mapping[str, Any]:
     """Returns a config.json completed by the defaults of its model class."""
-    if "model_type" not in config:
-        raise ConfigError(
-            "The config has no model_type, so its defaults are unknown.",
-            "Give the folder of a Hugging Face checkpoint.",
-        )
+    check_model_type(config, trust_remote_code)
     try:
         full: dict[str, Any] = _class_config(location, location, revision, trust_remote_code).to_dict()
     except ConfigError:
