@@ -17,7 +17,7 @@ from ropectl.evaluate.perplexity.find_protocol import find_protocol
 from ropectl.evaluate.perplexity.protocol import PerplexityProtocol
 from ropectl.evaluate.perplexity.runner import measure_perplexity
 from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
-from ropectl.evaluate.retrieval.measure import answer_prompts
+from ropectl.evaluate.retrieval.measure import answer_passkeys
 from ropectl.evaluate.retrieval.passkey_cells import passkey_cells
 from ropectl.evaluate.retrieval.walk import MAX_BATCH_TOKENS
 from ropectl.evaluate.setup import Setup
@@ -101,8 +101,8 @@ class CellFactory:
 
         def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PasskeyCell]:
             prompts = [prompt for prompt in group.prompts if prompt.point.length in lengths]
-            answered = answer_prompts(
-                model, method, self.rope.geometry, prompts,
+            answered = answer_passkeys(
+                model, method, self.rope.geometry, prompts, self.passkeys.builder,
                 layers=self.rope.layer_type, prefill_chunk=config.prefill_chunk, progress=progress,
             )  # fmt: skip
             return passkey_cells(answered, self.passkeys.builder, self.rope.capacity(method))

@@ -95,7 +95,9 @@ class PasskeyConfig(PasskeyGrid):
         ),
     ] = ()
     generate: Annotated[
-        bool, Field(description="decode the answers greedily too, and compare"), Option(Panel.measurement)
+        bool,
+        Field(description="decode greedily too, and count texts whose first number is the key"),
+        Option(Panel.measurement),
     ] = False
     chat: Chat = False
     min_accuracy: Annotated[

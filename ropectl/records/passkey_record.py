@@ -20,8 +20,8 @@ class PasskeyCell:
         depth: Relative position of the needle, in [0, 1].
         needle_position: Index of the needle's first token.
         prompt_tokens: Tokens before the answer.
-        answer_tokens: Tokens of the answer, all of which must be right.
-        correct: Trials answered exactly.
+        answer_tokens: Tokens of the answer, all of which must be right unless texts are read.
+        correct: Trials answered with the key.
         trials: Trials.
         accuracy: correct / trials.
         ci_low: Lower end of the Wilson 95 % interval of the accuracy.
@@ -29,8 +29,8 @@ class PasskeyCell:
         answer_logprob: Mean log-probability of the whole answer [nats]; a signal where accuracy has none. None
             where answers are generated and read.
         beyond_capacity: Whether the length passes what the method was asked to reach.
-        num_differing: Trials whose text, decoded greedily, says otherwise than the scores; None where scores were
-            not checked that way.
+        num_differing: Trials whose text, decoded greedily, says otherwise than the answer's scores token by token;
+            None where only one of the two was looked at.
     """
 
     length: Length
@@ -54,7 +54,7 @@ class PasskeyLength:
 
     Attributes:
         length: Tokens of prompt and answer together.
-        correct: Trials answered exactly.
+        correct: Trials answered with the key.
         trials: Trials.
         accuracy: correct / trials.
         ci_low: Lower end of the Wilson 95 % interval.
@@ -62,7 +62,7 @@ class PasskeyLength:
         answer_logprob: Mean log-probability of the whole answer [nats]; None where answers are generated and read.
         depths: The cells behind it.
         beyond_capacity: Whether the length passes what the method was asked to reach.
-        num_differing: Trials whose greedy text says otherwise than the scores; None where that was not checked.
+        num_differing: Trials whose greedy text says otherwise than the scores token by token; None without both.
     """
 
     length: Length
@@ -110,14 +110,15 @@ class PasskeyRecord(EvaluationRecord):
     Attributes:
         grid: Where needles stand: at the same ``depth`` or the same ``position`` in every length.
         prompt_format: ``raw`` text, or ``chat`` in the model's template.
-        answers: Whether answers are known as ``tokens``, or generated and read as ``text``.
+        answers: Whether answers are scored as ``tokens``, each given the true ones before it, or generated and read as
+            ``text``, whose first complete number counts.
         lengths: One entry per length.
         cells: One entry per length and needle position: those of ``lengths``, in one list.
         chance: Probability of guessing the answer.
         k_max: Length up to which an accuracy is reached at every length, by accuracy [tokens]; 0 for none.
         reach: How far the method goes.
         verdict: What the numbers mean, in one sentence.
-        num_differing: Trials whose greedy text says otherwise than the scores; None where that was not checked.
+        num_differing: Trials whose greedy text says otherwise than the scores token by token; None without both.
         prompt_example: One of the prompts, shortened.
         manifest: What is needed to measure it again.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,20 @@ class Trial:
     def seq_len(self) -> int:
         """The longest sequence that the model sees for it: a length-dependent method is frozen at it [tokens]."""
         return len(self.input_ids) + self.max_new_tokens
+
+
+def first_number(text: str, is_cut: bool = False) -> str | None:
+    """Returns the first complete number of a generated text, digits in a row; None if there is none.
+
+    Words before it do not matter (``Sure! It is **12345**.``), nor does what follows. Digits are taken as they stand:
+    whoever is asked for 12345 and writes 12,345 has written 12.
+
+    Args:
+        text: The text.
+        is_cut: Whether the text was ended by its budget: a number at its very end might go on, and is not complete.
+    """
+    number = re.search(r"\d+(?=\D)" if is_cut else r"\d+", text)
+    return None if number is None else number[0]
 
 
 def contained_share(text: str, references: Sequence[str]) -> float:

@@ -22,7 +22,8 @@ def eval_passkey(
     Harder: --distractors 3.
 
     Answers are scored token by token, each given the true ones before it, in one walk that computes what prompts share once.
-    That finds exactly what greedy decoding would; --generate decodes too, and compares.
+    That finds exactly the key as greedy decoding would write it. --generate decodes and reads: the first complete number
+    counts, whatever words are around it, so that "**12345**." is right.
 
     Example: ropectl eval-passkey ./my-model -m yarn --factor 4 --length 2k..16k
 

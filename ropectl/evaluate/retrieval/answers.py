@@ -29,11 +29,13 @@ class TrialScore:
             it. False if no answer is known: ``generated`` is then read.
         answer_logprob: Log-probability of the known answer [nats]; None where there is none.
         generated: The greedy continuation of the prompt, without a token that ends the text.
+        is_cut: Whether that text was ended by its budget.
     """
 
     correct: bool
     answer_logprob: float | None
     generated: tuple[int, ...] = ()
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,16 @@ class Answers:
     Attributes:
         trials: All trials; others name them by their place here.
         generate: Whether trials with a known answer are decoded too.
-        end_tokens: Tokens that end a text whose answer is not known.
-        stop: Ends such texts too; None for nothing more.
+        end_tokens: Tokens that end a text.
+        stop: Ends texts too; None for nothing more.
+        words: Tokens that a text may have beyond the known answer, or beyond the trial's own budget.
     """
 
     trials: Sequence[Trial]
     generate: bool
     end_tokens: frozenset[int]
     stop: Stop | None
+    words: int = 0
     _wrong: set[int] = field(default_factory=set)
     _logprobs: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     _texts: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -83,16 +87,15 @@ class Answers:
 
     def room(self, index: int) -> int:
         """Returns the most tokens that a trial is decoded for."""
-        return len(self.trials[index].answer_ids) or self.trials[index].max_new_tokens
+        return (len(self.trials[index].answer_ids) or self.trials[index].max_new_tokens) + self.words
 
     def write(self, index: int, token: int) -> bool:
         """Adds a token to a trial's text and returns whether it goes on."""
         trial, text = self.trials[index], self._texts[index]
-        known = bool(trial.answer_ids)  # compared with the answer token by token: nothing ends it early
-        if token in self.end_tokens and not known:
+        if token in self.end_tokens:
             return False
         text.append(token)
-        return len(text) < self.room(index) and (known or self.stop is None or not self.stop(trial, text))
+        return len(text) < self.room(index) and (self.stop is None or not self.stop(trial, text))
 
     def text(self, index: int) -> list[int]:
         """Returns the text of a trial up to now."""
@@ -102,9 +105,9 @@ class Answers:
         """Returns the outcome of each trial."""
         scores = []
         for index, trial in enumerate(self.trials):
-            known = bool(trial.answer_ids)
+            known, text = bool(trial.answer_ids), tuple(self._texts.get(index, ()))
             logprob = self._logprobs[index] if known else None
-            scores.append(TrialScore(known and index not in self._wrong, logprob, tuple(self._texts.get(index, ()))))
+            scores.append(TrialScore(known and index not in self._wrong, logprob, text, len(text) == self.room(index)))
         return scores
 
 

@@ -13,6 +13,12 @@ from ropectl.hf.model.patch import apply_rope
 from ropectl.reporter import Progress, no_progress
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
+from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.tasks.trial import Trial, first_number
+
+#: Tokens that the text of a passkey may have beyond the key: words before it, and what shows that it ends. They come
+#: after the measured length, which holds prompt and key.
+ROOM_FOR_WORDS = 32
 
 
 @dataclass(frozen=True)
@@ -21,6 +27,31 @@ class AnsweredPrompt:
 
     prompt: Prompt
     result: TrialScore
+
+
+def answer_passkeys(
+    model: Any,
+    method: ScalingMethod,
+    geometry: RopeGeometry,
+    prompts: Sequence[Prompt],
+    builder: PromptBuilder,
+    **options: Any,
+) -> list[AnsweredPrompt]:
+    """Returns the answers to passkey prompts; where text is generated, up to the end of its first number.
+
+    Args:
+        model: As for :func:`answer_prompts`.
+        method: As there.
+        geometry: As there.
+        prompts: Passkey prompts.
+        builder: The builder that made them.
+        options: As there.
+    """
+
+    def stop(trial: Trial, tokens: Sequence[int]) -> bool:
+        return first_number(builder.text(list(tokens)), is_cut=True) is not None
+
+    return answer_prompts(model, method, geometry, prompts, stop=stop, words=ROOM_FOR_WORDS, **options)
 
 
 def answer_prompts(
@@ -34,6 +65,7 @@ def answer_prompts(
     max_batch_tokens: int = MAX_BATCH_TOKENS,
     generate: bool = False,
     stop: Stop | None = None,
+    words: int = 0,
     progress: Progress = no_progress,
 ) -> list[AnsweredPrompt]:
     """Returns the answer to each prompt, group by group of those that are computed together.
@@ -50,7 +82,8 @@ def answer_prompts(
         prefill_chunk: Most tokens of a prompt per forward pass; None lets the walk choose.
         max_batch_tokens: Most tokens that the rows of a cache hold together.
         generate: Decode known answers greedily too.
-        stop: Ends generated texts whose answer is not known early.
+        stop: Ends generated texts early.
+        words: Tokens that a text may have beyond the known answer, or beyond the trial's own budget.
         progress: Called with the tokens of each forward pass.
 
     Raises:
@@ -62,7 +95,7 @@ def answer_prompts(
         with apply_rope(model, method, geometry=geometry, seq_len=seq_len, layers=layers):
             results = walk(
                 model, [prompt.trial for prompt in group], prefill_chunk=prefill_chunk,
-                max_batch_tokens=max_batch_tokens, generate=generate, stop=stop, progress=progress,
+                max_batch_tokens=max_batch_tokens, generate=generate, stop=stop, words=words, progress=progress,
             )  # fmt: skip
         answered += map(AnsweredPrompt, group, results)
     return answered

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from ropectl.evaluate.retrieval.prompts import GridPoint
 from ropectl.evaluate.statistics import summarize_scores, wilson_interval
 from ropectl.records import PasskeyCell, PasskeyLength
 from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.tasks.trial import first_number
 
 if TYPE_CHECKING:
     from ropectl.evaluate.retrieval.measure import AnsweredPrompt
@@ -25,7 +25,7 @@ def passkey_cells(
         answered: The prompts and their answers.
         builder: The builder that made them.
         capacity: A longer prompt is marked as beyond it [tokens]; None marks nothing.
-        generate: Known answers were decoded greedily too: count the texts that differ.
+        generate: Known answers were decoded greedily too: the texts count, and those that differ are counted.
     """
     groups: dict[GridPoint, list[AnsweredPrompt]] = defaultdict(list)
     for each in answered:
@@ -40,9 +40,9 @@ def _cell(
     (length, depth), position = first.point, first.position
     assert depth is not None and position is not None
     scored = [result.correct for result in results]
-    read = [_begins_with_key(each, builder) for each in answered]
     is_known = not first.trial.references  # else answers are generated and read
-    right = scored if is_known else read
+    read = [_is_key(each, builder) for each in answered] if generate or not is_known else None
+    right = scored if read is None else read
     summary = summarize_scores([float(one) for one in right], [result.answer_logprob for result in results])
     return PasskeyCell(
         length=length,
@@ -57,16 +57,15 @@ def _cell(
         ci_high=summary.ci_high,
         answer_logprob=summary.answer_logprob,
         beyond_capacity=capacity is not None and length > capacity,
-        num_differing=sum(a != b for a, b in zip(scored, read, strict=True)) if generate and is_known else None,
+        num_differing=sum(a != b for a, b in zip(scored, right, strict=True)) if generate and is_known else None,
     )
 
 
-def _begins_with_key(answered: AnsweredPrompt, builder: PromptBuilder) -> bool:
-    """Returns whether the generated text begins with the key."""
-    trial = answered.prompt.trial
+def _is_key(answered: AnsweredPrompt, builder: PromptBuilder) -> bool:
+    """Returns whether the first complete number of the generated text is the key, in whatever words."""
+    trial, result = answered.prompt.trial, answered.result
     key = trial.references[0] if trial.references else builder.text(trial.answer_ids).strip()
-    number = re.match(r"\s*(\d+)", builder.text(list(answered.result.generated)))
-    return number is not None and number[1] == key
+    return first_number(builder.text(list(result.generated)), result.is_cut) == key
 
 
 def by_length(cells: Sequence[PasskeyCell]) -> list[PasskeyLength]:

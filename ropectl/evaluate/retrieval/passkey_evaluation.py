@@ -88,14 +88,14 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
     num_tokens = count_tokens(plan.method, plan.prompts)
     for note in plan.notes:
         reporter.note(note)
-    from ropectl.evaluate.retrieval.measure import answer_prompts
+    from ropectl.evaluate.retrieval.measure import answer_passkeys
 
     setup, method = plan.setup, plan.method
     model = setup.model
     reporter.start("measuring", num_tokens)
     reporter.cell(method.label, "passkey")
-    answered = answer_prompts(
-        model, method, setup.geometry, plan.prompts, layers=setup.source.rope.layer_type,
+    answered = answer_passkeys(
+        model, method, setup.geometry, plan.prompts, plan.builder, layers=setup.source.rope.layer_type,
         prefill_chunk=config.prefill_chunk, generate=config.generate, progress=reporter.advance,
     )  # fmt: skip
     cells = passkey_cells(answered, plan.builder, setup.source.rope.capacity(method), config.generate)
@@ -115,7 +115,7 @@ def _record(plan: _Plan, results: Sequence[PasskeyLength], num_tokens: int) -> P
         geometry=plan.setup.geometry,
         grid=config.grid,
         prompt_format=plan.builder.prompt_format,
-        answers="text" if prompts[0].trial.references else "tokens",
+        answers="text" if config.generate or prompts[0].trial.references else "tokens",
         lengths=list(results),
         cells=[cell for result in results for cell in result.depths],
         chance=Passkey().chance,

@@ -45,6 +45,7 @@ def walk(
     max_batch_tokens: int = MAX_BATCH_TOKENS,
     generate: bool = False,
     stop: Stop | None = None,
+    words: int = 0,
     progress: Progress = no_progress,
 ) -> list[TrialScore]:
     """Returns the outcome of each trial, in the order of ``trials``; the numbers are those of each prompt on its own.
@@ -58,15 +59,16 @@ def walk(
         prefill_chunk: Most tokens of a row per forward pass; by default all where no cache comes before them,
             else 512.
         max_batch_tokens: Most tokens that the rows of the cache hold together; one row may hold more.
-        generate: Decode trials with a known answer too, as many tokens as it has.
-        stop: Ends generated texts whose answer is not known early, in addition to the model's own end tokens.
+        generate: Decode trials with a known answer too.
+        stop: Ends generated texts early, in addition to the model's own end tokens.
+        words: Tokens that a text may have beyond the known answer, or beyond the trial's own budget.
         progress: Called with the tokens of each forward pass.
 
     Raises:
         MeasurementError: If the model's logits are not finite.
     """
     forward = Forward.of(model, prefill_chunk)
-    answers = Answers(trials, generate, forward.end_tokens, stop)
+    answers = Answers(trials, generate, forward.end_tokens, stop, words)
     if forward.shares:
         _TreeWalk(forward, answers, max_batch_tokens, progress).walk()
     else:

@@ -43,7 +43,9 @@ def remarks(record: PasskeyRecord) -> list[Sentence]:
         found.append(Sentence(_k_max(record.k_max)))
     if record.num_differing is not None:
         count = sum(result.trials for result in results)
-        found.append(Sentence(f"Decoded greedily, {record.num_differing} of {count} say otherwise than the scores."))
+        found.append(
+            Sentence(f"Decoded greedily, {record.num_differing} of {count} say otherwise than token by token.")
+        )
     return found
 
 

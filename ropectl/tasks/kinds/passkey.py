@@ -33,7 +33,7 @@ KEY_RANGE = (10_000, 99_999)  # five random digits
 #: A key like any other, by which sizes in tokens are fixed.
 NOMINAL_KEY = str(random.Random("ropectl-nominal-key").randint(*KEY_RANGE))
 
-#: Tokens that a generated answer may take: a space, five digits, and some to see that the number ends there.
+#: Tokens of the length that are kept free for a generated answer: a space, five digits, and what ends the number.
 GENERATED_ROOM = 8
 
 

@@ -52,11 +52,11 @@ class Validation:
 
     def measure(self, model: Any, progress: Callable[[int], None]) -> dict[str, Any]:
         """Returns perplexity and passkey accuracy by length, measured as in evaluation."""
-        from ropectl.evaluate.retrieval.measure import answer_prompts
+        from ropectl.evaluate.retrieval.measure import answer_passkeys
 
         perplexity, rope = self._perplexity(model, self.method, self.lengths, progress), self.source.rope
-        answered = answer_prompts(
-            model, self.method, rope.geometry, self.prompts, layers=rope.layer_type, progress=progress
+        answered = answer_passkeys(
+            model, self.method, rope.geometry, self.prompts, self.builder, layers=rope.layer_type, progress=progress
         )
         lengths = by_length(passkey_cells(answered, self.builder))
         return {"perplexity": perplexity, "passkey": {entry.length: entry.accuracy for entry in lengths}}

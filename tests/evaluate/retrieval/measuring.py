@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ropectl.evaluate.retrieval.measure import answer_prompts
+from ropectl.evaluate.retrieval.measure import answer_passkeys
 from ropectl.evaluate.retrieval.passkey_cells import by_length, passkey_cells
 from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, depth_grid
 from ropectl.records import PasskeyLength
@@ -39,5 +39,5 @@ def measure_passkey(
 ) -> list[PasskeyLength]:
     """How often the key is retrieved, by length."""
     prompts = passkey_prompts(builder, lengths, depths, trials, distractors)
-    answered = answer_prompts(model, method, geometry, prompts, generate=generate, **options)
+    answered = answer_passkeys(model, method, geometry, prompts, builder, generate=generate, **options)
     return by_length(passkey_cells(answered, builder, capacity, generate))

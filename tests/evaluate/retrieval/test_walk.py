@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -69,24 +70,30 @@ def prompt_sets(draw: st.DrawFn) -> list[Trial]:
     return result
 
 
+def until_end(model: Any, text: tuple[int, ...]) -> tuple[int, ...]:
+    """The text before the first token that ends it."""
+    ends = Forward.of(model).end_tokens
+    return tuple(itertools.takewhile(lambda token: token not in ends, text))
+
+
 @pytest.mark.process
 @settings(max_examples=40, deadline=None)
-@given(prompt_sets(), st.sampled_from([None, 2, 7]), st.sampled_from([1, 60, 200, 8192]), st.booleans())
-def test_random_prompts(trials: list[Trial], chunk: int | None, batch: int, generate: bool) -> None:
-    """Grouped heads, any chunk, any batch: as alone; tokens computed are the distinct prefixes."""
+@given(prompt_sets(), st.sampled_from([None, 2, 7]), st.sampled_from([1, 60, 200, 8192]), st.sampled_from([None, 0, 3]))
+def test_random_prompts(trials: list[Trial], chunk: int | None, batch: int, words: int | None) -> None:
+    """Grouped heads, any chunk, any batch, texts as long as answers or longer: as alone; the distinct prefixes are computed."""
+    generate = words is not None
     assert Forward.of(GROUPED).shares  # what is tried out once is not counted
     with counted(GROUPED) as tokens:
-        scores = walk(GROUPED, trials, prefill_chunk=chunk, max_batch_tokens=batch, generate=generate)
+        scores = walk(GROUPED, trials, prefill_chunk=chunk, max_batch_tokens=batch, generate=generate, words=words or 0)
     if not generate:
         assert sum(tokens) == count_nodes(trials)
     for trial, score in zip(trials, scores, strict=True):
         right, logprob = answer(GROUPED, trial)
         assert score.correct == right and score.answer_logprob == pytest.approx(logprob, abs=WALK)
         if generate:
-            assert score.generated == continuation(
-                GROUPED, trial.input_ids[: trial.answer_start], len(trial.answer_ids)
-            )
-            assert (score.generated == tuple(trial.answer_ids)) == right
+            whole = continuation(GROUPED, trial.input_ids[: trial.answer_start], len(trial.answer_ids) + (words or 0))
+            assert score.generated == until_end(GROUPED, whole) and score.is_cut == (score.generated == whole)
+            assert (whole[: len(trial.answer_ids)] == tuple(trial.answer_ids)) == right
 
 
 @pytest.mark.process
@@ -99,7 +106,7 @@ def test_families(family: str, chunk: int | None) -> None:
     for trial, score in zip(trials, scores, strict=True):
         right, logprob = answer(model, trial)
         assert score.correct == right and score.answer_logprob == pytest.approx(logprob, abs=WALK)
-        assert score.generated == continuation(model, trial.input_ids[: trial.answer_start], 3)
+        assert score.generated == until_end(model, continuation(model, trial.input_ids[: trial.answer_start], 3))
 
 
 @pytest.mark.parametrize("family", ["mistral", "gemma2", "falcon_h1"])
