@@ -38,7 +38,7 @@ _started: list[str] = []
 
 
 def _notice(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in STARTS and arguments[0] != "uname":  # which Python's platform module asks for the processor
+    if event in STARTS and arguments[:1] != ("uname",):  # which Python's platform module asks for the processor
         _started.append(f"{event} {arguments[:2]}")
 
 
