@@ -98,20 +98,32 @@ def _models() -> Iterator[Case]:
             yield each.case(4, f"adapter_config.json is {wrong}", *steps)
 
 
+#: Options that name a file to read, and what else has to be given for them to be looked at.
+_READ_BY = {
+    "--config": (),
+    "--finetune": (),
+    "--eval-text": ("--eval-every", "1"),
+    "--key-model": ("--protocol", "key-tokens"),
+    "--python": (),
+    "--gguf-patch": (),
+}
+
+
 def _input(each: Template, option: Given) -> Iterator[Case]:
     """Yields special files for the options that name a file to read."""
-    if option.flag not in ("--config", "--finetune", "--gguf-patch", "--eval-text", "--python", "--key-model"):
+    if option.flag not in _READ_BY:
         return
-    path = "special.gguf" if option.flag == "--gguf-patch" else "special.yaml"
-    if option.flag in each.args:
-        given = each.args[each.args.index(option.flag) + 1]
-        for wrong, make in SPECIAL.items():
-            yield each.case(4, f"{option.flag} is {wrong}", *make(path), swap={given: path})
-        return
+    path, swap, more = "special.yaml", {}, (option.flag, "special.yaml", *_READ_BY[option.flag])
+    if option.flag == "--gguf-patch":
+        path, swap, more = "special.gguf", {"./model": "--gguf-patch=special.gguf", "out": "o.gguf"}, ()
+    elif option.flag in each.args:
+        swap, more = {each.args[each.args.index(option.flag) + 1]: path}, ()
     for wrong, make in SPECIAL.items():
-        yield each.case(4, f"{option.flag} is {wrong}", *make(path), more=(option.flag, path))
+        yield each.case(4, f"{option.flag} is {wrong}", *make(path), swap=swap, more=more)
     for wrong, name in _NAMES.items():
-        yield each.case(4, f"{option.flag}: {wrong}", more=(option.flag, name))
+        renamed = {word: value.replace(path, name) for word, value in swap.items()}
+        said = tuple(word.replace(path, name) for word in more)
+        yield each.case(4, f"{option.flag}: {wrong}", swap=renamed, more=said)
 
 
 def _output(each: Template, option: Given) -> Iterator[Case]:

@@ -137,7 +137,8 @@ def _doubled(each: Template, option: Given) -> Iterator[Case]:
         return
     value = _USUAL.get(option.flag, "16")
     given = 1 if any(spelling in each.args for spelling in option.spellings) else 2
-    yield each.case(3, f"{option.flag} is given twice", more=(option.flag, value) * given, mentions=option.said)
+    said = (*option.said, "twice|once|times|again|repeated")
+    yield each.case(3, f"{option.flag} is given twice", more=(option.flag, value) * given, mentions=said)
 
 
 def _malformed(each: Template, option: Given) -> Iterator[Case]:
