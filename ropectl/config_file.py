@@ -71,27 +71,32 @@ def read_yaml(file: Path) -> dict[str, Any]:
         text = read_text(file, MAX_BYTES, "Settings are lines KEY: VALUE.", pipes=True)
     except UnicodeDecodeError as error:
         raise ConfigError(f"Cannot read the config file {file}: {error}") from None
-    loader = _Loader(text)
-    loader.name = str(file)
+    loader = None
     try:
+        loader = _Loader(text)
+        loader.name = str(file)
         settings = loader.get_single_data()
+        count = _count(settings, MAX_VALUES)
     except yaml.YAMLError as error:
         raise _unreadable(file, error) from None
     except RecursionError:
         raise ConfigError(
             f"Cannot read the config file {file}: it is nested too deeply.", "A setting is a line KEY: VALUE."
         ) from None
+    except ValueError:  # Python refuses to convert longer ones
+        raise ConfigError(f"The config file {file} holds a number of thousands of digits.") from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
+    if count > MAX_VALUES:
+        raise ConfigError(
+            f"The config file {file} holds more than {MAX_VALUES} values.", "A setting is a line KEY: VALUE."
+        )
     if settings is None:
         return {}
     if not isinstance(settings, dict):
         kind = "a list" if isinstance(settings, list) else "one value"
         raise ConfigError(f"The config file {file} is {kind}; settings are lines KEY: VALUE.")
-    if _count(settings, MAX_VALUES) > MAX_VALUES:
-        raise ConfigError(
-            f"The config file {file} holds more than {MAX_VALUES} values.", "A setting is a line KEY: VALUE."
-        )
     for key, value in settings.items():
         if value == []:
             raise ConfigError(f"{key} in the config file {file} is an empty list.", "Leave it out for the default.")
@@ -114,6 +119,11 @@ def _unreadable(file: Path, error: yaml.YAMLError) -> ConfigError:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
     where = f", line {mark.line + 1}" if mark is not None else ""
+    if "unhashable" in problem:
+        return ConfigError(
+            f"Cannot read the config file {file}{where}: a key that is a list or has keys itself.",
+            "A setting is a line KEY: VALUE.",
+        )
     if "'\\t'" in problem:
         return ConfigError(f"Cannot read the config file {file}{where}: a tab.", "YAML is indented with spaces.")
     return ConfigError(f"Cannot read the config file {file}{where}: {problem}.", "A setting is a line KEY: VALUE.")

@@ -97,6 +97,17 @@ def check_ordinary(path: Path, hint: str = "") -> None:
         raise ConfigError(f"Cannot read {path}: {reason_of(error)}.", hint) from None
 
 
+def check_size(path: Path, most: int, hint: str = "") -> None:
+    """Checks that a path is an ordinary file of at most ``most`` bytes.
+
+    Raises:
+        ConfigError: If it is not.
+    """
+    check_ordinary(path, hint)
+    if (size := path.stat().st_size) > most:
+        raise ConfigError(f"{path} has {_sized(size)}; what belongs there has at most {_sized(most)}.", hint)
+
+
 def read_bytes(path: Path, most: int = MAX_TEXT, hint: str = "", pipes: bool = False) -> bytes:
     """Returns the content of a file.
 
@@ -111,12 +122,10 @@ def read_bytes(path: Path, most: int = MAX_TEXT, hint: str = "", pipes: bool = F
     """
     is_pipe = other_kind(path) == _KINDS[stat.S_IFIFO]
     if not (pipes and is_pipe):
-        check_ordinary(path, hint)
+        check_size(path, most, hint)
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 (a descriptor)
-            if not is_pipe and (size := os.fstat(descriptor).st_size) > most:
-                raise ConfigError(f"{path} has {_sized(size)}; what belongs there has at most {_sized(most)}.", hint)
             content = b"".join(
                 _arriving(descriptor, path, most, hint) if is_pipe else iter(lambda: file.read(most), b"")
             )

@@ -48,6 +48,12 @@ def brief(message: str) -> str:
     return words if len(words) <= LONGEST_MESSAGE else f"{words[:LONGEST_MESSAGE]}..."
 
 
+def first_line(error: BaseException) -> str:
+    """Returns the first line of another program's complaint, shortened; the kind of error where it says nothing."""
+    lines = str(error).strip().splitlines()
+    return shorten(lines[0] if lines else type(error).__name__, 300)
+
+
 def shown(value: Any, width: int = 80) -> str:
     """Returns how a message quotes a value of a file or an option: as Python writes it, shortened.
 

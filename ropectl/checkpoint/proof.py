@@ -13,6 +13,7 @@ from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.families import family_of, named
 from ropectl.hf.config.geometry import describe_rope
 from ropectl.hf.config.writer import REPLACED_KEYS
+from ropectl.printable import first_line
 
 
 def prove_checkpoint(folder: Path, plan: PatchPlan, trust_remote_code: bool = False) -> dict[str, Any]:
@@ -62,7 +63,9 @@ def _compare_tables(folder: Path, plan: PatchPlan, trust_remote_code: bool) -> d
             else:
                 model = stock_class(config)(config)
     except Exception as error:  # a strict config, or a model's constructor, may raise anything
-        raise PatchError(f"Stock transformers cannot build a model from the written config: {error}") from error
+        raise PatchError(
+            f"Stock transformers cannot build a model from the written config: {first_line(error)}"
+        ) from error
     expected = plan.method.frequencies(plan.geometry, plan.seq_len)
     return {
         "transformers": transformers.__version__,

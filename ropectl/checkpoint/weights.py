@@ -14,6 +14,7 @@ from ropectl.checkpoint.files import PICKLE_SUFFIXES, FileList, check_weights, l
 from ropectl.errors import ConfigError, RopectlError
 from ropectl.hf.config.source import ModelSource
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
+from ropectl.printable import first_line
 
 #: Files that an adapter may bring in place of its base's.
 _TOKENIZER_FILES = (
@@ -75,8 +76,9 @@ def hub_sizes(name: str, commit: str | None) -> dict[str, int]:
 
 
 def _unreachable(name: str, error: Exception) -> ConfigError:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return ConfigError(f"{name} cannot be fetched from the hub: {reason}", "Check the connection, or give a folder.")
+    return ConfigError(
+        f"{name} cannot be fetched from the hub: {first_line(error)}", "Check the connection, or give a folder."
+    )
 
 
 def is_rewritten(source: ModelSource, merge: bool) -> bool:

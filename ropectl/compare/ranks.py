@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from ropectl.errors import MeasurementError
+from ropectl.printable import first_line
 
 T = TypeVar("T")
 
@@ -89,7 +90,7 @@ class Ranks:
         except RuntimeError as error:  # what gloo and NCCL raise when a peer has gone
             raise MeasurementError(
                 f"Process {self.rank} of {self.count} has measured its cells, but another one ended before its own were "
-                f"done ({str(error).splitlines()[0]}).",
+                f"done ({first_line(error)}).",
                 "Finished records are kept. To measure what is missing, type the same command again.",
             ) from error
 

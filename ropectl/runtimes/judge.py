@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ropectl.errors import ConfigError
+from ropectl.printable import first_line
 from ropectl.records import Problem, RuntimeReading
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.runtimes.runtime import CheckpointFacts
@@ -54,7 +55,7 @@ def read(
         usable, problems = serve(view)
         found = {length: table.frequencies(length) for length in facts.lengths}
     except (CannotLoadError, ConfigError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
-        impossible = f"stops on an impossible value: {str(error).splitlines()[0]}"
+        impossible = f"stops on an impossible value: {first_line(error)}"
         problem = error.problem if isinstance(error, CannotLoadError) else Problem("cannot-load", impossible)
         return RuntimeReading(runtime, version, False, rope_type, None, None, None, None, (problem,))
     frequencies = found[facts.target_length]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.errors import ConfigError
+from ropectl.printable import first_line
 
 #: A placeholder for the user's words while a template is read; no template treats it specially.
 _MARKER = "ropectlUserWords"
@@ -44,7 +45,9 @@ def chat_turn(tokenizer: Any) -> ChatTurn:
     try:
         text: str = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True, **options)
     except Exception as error:  # a template is a program of its own
-        raise ConfigError(f"chat = true is not possible: the chat template fails with: {error}", _HINT) from None
+        raise ConfigError(
+            f"chat = true is not possible: the chat template fails with: {first_line(error)}", _HINT
+        ) from None
     before, marker, after = text.partition(_MARKER)
     if not marker or _MARKER in after:
         raise ConfigError("chat = true is not possible: the chat template does not show the user's words once.", _HINT)

@@ -13,6 +13,7 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.hf.config.geometry import RopeDescription
 from ropectl.json_reading import read_object
+from ropectl.printable import first_line
 
 ADAPTER_CONFIG = "adapter_config.json"
 _WEIGHTS = "adapter_model.safetensors"
@@ -74,7 +75,7 @@ def merge_adapter(model: Any, adapter: Adapter, allow_pickle: bool = False) -> A
     try:
         merged = PeftModel.from_pretrained(model, str(adapter.path)).merge_and_unload(safe_merge=True)
     except (ValueError, RuntimeError, KeyError, OSError) as error:
-        raise ConfigError(f"The adapter {adapter.path} does not fit its base: {error}") from None
+        raise ConfigError(f"The adapter {adapter.path} does not fit its base: {first_line(error)}") from None
     _untie_if_different(merged)
     return merged
 

@@ -17,6 +17,7 @@ from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.hf.hub_access import hub_host, stay_offline_without_network
 from ropectl.json_reading import read_object
 from ropectl.names import name_hint
+from ropectl.printable import first_line
 
 BUILTIN_MODELS = {"builtin:tiny": TINY_MODEL_DIR}
 
@@ -117,7 +118,7 @@ def _hub(name: str, path: Path, revision: str | None) -> Place:
     except ConfigError:
         raise
     except Exception as error:  # the hub client raises many kinds: offline, not found, gated, malformed
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         if is_offline:
             reason = f"{hub_host()} cannot be reached from here, and the local cache does not have it."
         raise ConfigError(

@@ -87,9 +87,10 @@ def read_sidecar(path: Path) -> Sidecar | None:
         geometry = RopeGeometry(**content["geometry"])
         values = {name: content[name] for name in Sidecar.__dataclass_fields__ if name in content}
         return Sidecar(**{**values, "geometry": geometry})
-    except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
+    except (ValueError, KeyError, TypeError, ConfigError) as error:
+        why = f"it lacks {error}" if isinstance(error, KeyError) else str(getattr(error, "message", error)).rstrip(".")
         raise ConfigError(
-            f"{path} is not a description that ropectl wrote: {error}", "Remove it, and say the trained length instead."
+            f"{path} is not a description that ropectl wrote: {why}.", "Remove it, and say the trained length instead."
         ) from None
 
 

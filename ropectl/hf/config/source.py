@@ -6,12 +6,15 @@ No weights are loaded here: every check that needs only the config comes before.
 from __future__ import annotations
 
 import copy
+import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.file_reading import reason_of
 from ropectl.hf.config.adapter import Adapter, base_of_adapter, is_adapter
 from ropectl.hf.config.block_types import block_notes, check_blocks
 from ropectl.hf.config.dialects import check_dialects, check_types, scaling_block, text_section
@@ -140,6 +143,11 @@ def _adapter_source(
 ) -> ModelSource:
     """Returns the base's source, with the scaling that the adapter was trained with."""
     base_name, revision = base_of_adapter(path)
+    if is_adapter(local_path(base_name)):
+        raise ConfigError(
+            f"The base of the adapter {name}, {base_name}, is an adapter itself.",
+            f"Merge that one first: ropectl patch {shlex.quote(base_name)} --merge -o merged",
+        )
     base = read_config(base_name, revision, original_length, trust_remote_code, layers)
     sidecar = read_sidecar(path / SIDECAR)
     rope = base.rope
@@ -216,11 +224,18 @@ def model_fingerprint(source: ModelSource) -> str:
             else sorted(path.name for path in folder.iterdir() if path.suffix in _WEIGHT_SUFFIXES)
         )
         # The built-in model is fixed by the package; its files' times change with every installation.
-        stats = [(name, (folder / name).stat()) for name in names]
+        stats = [(name, _stat(folder / name)) for name in names]
         builtin = source.name.startswith("builtin:")
         files = [(name, stat.st_size, 0 if builtin else stat.st_mtime_ns) for name, stat in stats]
     if source.adapter is not None:
         folder = source.adapter.path
         weights = [path for path in sorted(folder.iterdir()) if path.suffix in _WEIGHT_SUFFIXES]
-        files += [(f"adapter/{path.name}", path.stat().st_size, path.stat().st_mtime_ns) for path in weights]
+        files += [(f"adapter/{path.name}", _stat(path).st_size, _stat(path).st_mtime_ns) for path in weights]
     return content_id({"config": dict(source.config), "files": files, "commit": source.commit})
+
+
+def _stat(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {reason_of(error)}.") from None

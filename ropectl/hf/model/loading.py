@@ -14,10 +14,12 @@ from ropectl.errors import ConfigError
 from ropectl.hf.config.adapter import merge_adapter
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.source import ModelSource, load_hint
+from ropectl.hf.model.tokenizer_files import check_tokenizer_files, check_vocabulary
 from ropectl.hf.run_names import DTYPES
 from ropectl.hf.tensors.fit import has_known_tensors
 from ropectl.memory import is_out_of_memory
 from ropectl.names import shown_names, unknown_choice
+from ropectl.printable import first_line
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def resolve_device(name: str) -> Any:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ConfigError(
-            f"device = {name!r} is not possible here: {str(error).splitlines()[0]}", "Type for example: --device cpu"
+            f"device = {name!r} is not possible here: {first_line(error)}", "Type for example: --device cpu"
         ) from None
     return device
 
@@ -77,10 +79,18 @@ def load_tokenizer(source: ModelSource, options: LoadOptions) -> Any:
     """
     from transformers import AutoTokenizer
 
+    check_tokenizer_files(source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source.tokenizer_location, **_common_arguments(source, options))
-    except (OSError, ValueError, ImportError) as error:
-        raise ConfigError(f"The tokenizer of {source.name} cannot be loaded: {error}", load_hint(str(error))) from None
+    except (
+        BaseException
+    ) as error:  # a file of another shape raises anything, and the library's own panics are no Exceptions
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        is_meant = isinstance(error, OSError | ValueError | ImportError)
+        reason = first_line(error) if is_meant else "its files are not those of a tokenizer that transformers reads."
+        raise ConfigError(f"The tokenizer of {source.name} cannot be loaded: {reason}", load_hint(str(error))) from None
+    check_vocabulary(tokenizer, source)
     tokenizer.model_max_length = sys.maxsize  # whole documents are tokenized; no warning that they are long
     return tokenizer
 
@@ -147,7 +157,7 @@ def _complete_model(source: ModelSource, options: LoadOptions, arguments: dict[s
     except Exception as error:  # a model's constructor may raise anything over a config it was not made for
         if is_out_of_memory(error):
             raise
-        raise ConfigError(f"{source.name} cannot be loaded: {error}", load_hint(str(error))) from None
+        raise ConfigError(f"{source.name} cannot be loaded: {first_line(error)}", load_hint(str(error))) from None
     _check_complete(source, report)
     return model
 

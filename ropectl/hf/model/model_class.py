@@ -15,6 +15,7 @@ import torch
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.source import load_hint
 from ropectl.memory import is_out_of_memory
+from ropectl.printable import first_line
 
 
 def stock_class(config: Any) -> Any:
@@ -83,7 +84,9 @@ def bare_model(config: Any, dtype: torch.dtype, device: Any = "meta", remote_cod
     except Exception as error:  # a model's constructor may raise anything over a config it was not made for
         if isinstance(error, ConfigError) or is_out_of_memory(error):
             raise
-        raise ConfigError(f"The model cannot be built from its config: {error}", load_hint(str(error))) from error
+        raise ConfigError(
+            f"The model cannot be built from its config: {first_line(error)}", load_hint(str(error))
+        ) from error
 
 
 def cut(config: Any, num_layers: int) -> Any:

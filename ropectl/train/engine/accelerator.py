@@ -12,6 +12,7 @@ import torch
 
 from ropectl.errors import ConfigError
 from ropectl.names import unknown_choice
+from ropectl.printable import first_line
 from ropectl.records import TrainingEngine
 from ropectl.train.settings import FinetuneSettings
 
@@ -54,7 +55,7 @@ def make_accelerator(settings: FinetuneSettings, project: Path | None = None) ->
             warnings.simplefilter("ignore", UserWarning)  # a missing tracker is refused below
             accelerator = _fresh(Accelerator, options)
     except (ValueError, ImportError) as error:
-        raise ConfigError(f"accelerate refuses: {error}") from None
+        raise ConfigError(f"accelerate refuses: {first_line(error)}") from None
     kind = accelerator.distributed_type.value
     if kind in ("DEEPSPEED", "MEGATRON_LM") or (is_sharded(accelerator) and not accelerator.is_fsdp2):
         raise ConfigError(
