@@ -16,7 +16,7 @@ from fuzz.case import KINDS, Case, shown
 from fuzz.generate import all_cases, chosen
 from fuzz.judge import faults
 from fuzz.sandbox import Outcome, run_all
-from fuzz.templates import base_cases
+from fuzz.templates import base_cases, base_made
 from fuzz.warm import warm_main
 
 
@@ -28,17 +28,19 @@ def main() -> None:
         cases = base_cases()
     else:
         pool = all_cases(asked.kind or KINDS, asked.command or ())
+        pool = [case for case in pool if asked.match in case.wrong]
         cases = chosen(pool, asked.count, asked.seed)
         print(f"{len(cases)} of {len(pool)} cases", flush=True)
     found: list[tuple[Case, Outcome, list[str]]] = []
     slowest = hungriest = 0.0
-    for case, outcome in run_all(cases, program, asked.jobs):
-        slowest, hungriest = max(slowest, outcome.seconds), max(hungriest, outcome.memory)
-        if wrong := faults(case, outcome):
-            found.append((case, outcome, wrong))
-            print(f"{case.kind} {case.line}\n    {case.wrong}: {'; '.join(wrong)}", flush=True)
-            if asked.show:
-                _show(case, outcome)
+    with base_made():
+        for case, outcome in run_all(cases, program, asked.jobs):
+            slowest, hungriest = max(slowest, outcome.seconds), max(hungriest, outcome.memory)
+            if wrong := faults(case, outcome):
+                found.append((case, outcome, wrong))
+                print(f"{case.kind} {case.line}\n    {case.wrong}: {'; '.join(wrong)}", flush=True)
+                if asked.show:
+                    _show(case, outcome)
     print(f"{len(found)} of {len(cases)} not as expected; at most {slowest:.1f} s and {hungriest / 2**20:.0f} MiB")
     if asked.json:
         asked.json.write_text(json.dumps([_record(*each) for each in found], indent=1))
@@ -53,6 +55,7 @@ def _arguments() -> argparse.Namespace:
         "--kind", type=int, nargs="+", choices=KINDS, help="; ".join(f"{key}: {text}" for key, text in KINDS.items())
     )
     parser.add_argument("--command", nargs="+", metavar="NAME", help="only these commands")
+    parser.add_argument("--match", default="", metavar="TEXT", help="only those of which this is said to be wrong")
     parser.add_argument(
         "--show", action="store_true", help="print what the commands printed, and the files around them"
     )

@@ -6,9 +6,9 @@ import json
 import shutil
 import sys
 import tempfile
-import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from fuzz.case import Case, Expected, Step
@@ -161,8 +161,12 @@ def reading(*what: str) -> list[Template]:
     return [each for each in TEMPLATES if each.reads >= set(what)]
 
 
+#: Where :func:`base_made` has put what :data:`BASE` copies.
+_made: list[Path] = []
+
+
 def _base(folder: Path) -> None:
-    for path in made().iterdir():
+    for path in _made[-1].iterdir():
         copy = shutil.copytree if path.is_dir() else shutil.copy
         copy(path, folder / path.name)
 
@@ -171,21 +175,22 @@ def _base(folder: Path) -> None:
 BASE = Step("model, text.txt, record.json, python", _base)
 
 
-@cache
-def made() -> Path:
-    """Makes model, text, record and the stand-in for a runtime's Python; they go when the program ends."""
+@contextmanager
+def base_made() -> Iterator[None]:
+    """Makes model, text, record and the stand-in for a runtime's Python, which :data:`BASE` copies."""
     from ropectl.advise.api import inspect_model
     from ropectl.advise.requests import InspectSettings
 
-    holder = tempfile.TemporaryDirectory(prefix="ropectl-fuzz-base-")
-    weakref.finalize(made, holder.cleanup)
-    place = Path(holder.name)
-    make_model(place / "model")
-    (place / "text.txt").write_text(_WORDS * 200)
-    (place / "record.json").write_text(json.dumps(inspect_model(InspectSettings(model=str(place / "model")))[0]))
-    (place / "python").write_text(_RUNTIME.format(python=sys.executable))
-    (place / "python").chmod(0o755)
-    return place
+    with tempfile.TemporaryDirectory(prefix="ropectl-fuzz-base-") as folder:
+        place = Path(folder)
+        make_model(place / "model")
+        (place / "text.txt").write_text(_WORDS * 200)
+        (place / "record.json").write_text(json.dumps(inspect_model(InspectSettings(model=str(place / "model")))[0]))
+        (place / "python").write_text(_RUNTIME.format(python=sys.executable))
+        (place / "python").chmod(0o755)
+        _made.append(place)
+        yield
+        _made.remove(place)
 
 
 def make_model(place: Path) -> None:
