@@ -61,7 +61,7 @@ def cases() -> Iterator[Case]:
                 yield plain.case(2, f"{dialect}: {wrong}", _in_dialect(dialect, block), mentions=mentions)
             yield from _foreign(plain, dialect)
         for key in ("rope_theta", "max_position_embeddings", "hidden_size", "rope_scaling"):
-            yield each.case(2, f"{key} stands twice in config.json", _twice(key), mentions=(key,))
+            yield plain.case(2, f"{key} stands twice in config.json", _twice(key), mentions=(key,))
 
 
 def _set(**values: Any) -> Step:

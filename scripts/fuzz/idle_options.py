@@ -18,7 +18,6 @@ _IDLE: tuple[tuple[str, str], ...] = (
     ("inspect", "--target-length 512"),
     ("inspect", "-m pi -m pi --factor 4"),
     ("inspect", "-m pi:factor=4 -m pi:factor=4.0"),
-    ("inspect", "-m pi --factor 4 --target-length 512"),
     ("inspect", "--layers full_attention"),
     ("inspect", "--revision main"),
     ("inspect", "--self-test -m yarn --factor 4 --seq-len 512"),
