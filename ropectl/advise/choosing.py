@@ -90,7 +90,14 @@ class Chooser:
         }
         if enough is not None:
             commands = self._next.check()
-            return {**header, "picks": [], "passed": [], "notes": [enough], "recipe": None, "commands": commands}
+            return {
+                **header,
+                "picks": [],
+                "passed": [],
+                "notes": [enough, *self.subject.notes(self.existing)],
+                "recipe": None,
+                "commands": commands,
+            }
         choice = choose(self.subject.geometry, self.target_length, self.tuning, self._obstacle)
         return {
             **header,

@@ -14,6 +14,7 @@ from ropectl.hf.model_settings import (
     ModelName,
     OriginalLength,
     Revision,
+    Strict,
     TrustRemoteCode,
 )
 from ropectl.option import Option, Panel
@@ -75,6 +76,7 @@ class ChoiceSettings(Settings):
     revision: Revision = None
     original_length: OriginalLength = None
     trust_remote_code: TrustRemoteCode = False
+    strict: Strict = False
 
     def subject(self) -> InspectSettings:
         """Returns the model, or the numbers, that the choice is about."""

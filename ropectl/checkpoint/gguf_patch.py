@@ -50,9 +50,8 @@ def patch_gguf_file(settings: PatchSettings) -> PatchRecord:
     if file.gguf_file is None:
         raise ConfigError(f"{path} is not a GGUF file.", "Give one: --gguf-patch FILE.gguf")
     is_own = "model" not in settings.model_fields_set
-    source = file if is_own else read_config(settings.model, settings.revision, settings.original_length)
-    if is_own and settings.original_length is not None:
-        source = read_config(str(path), original_length=settings.original_length)
+    name, revision = (str(path), None) if is_own else (settings.model, settings.revision)
+    source = read_config(name, revision, settings.original_length, strict=settings.strict)
     plan = plan_patch(settings, source)
     if not is_own:
         _check_same_model(settings, plan, file)

@@ -43,7 +43,12 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
             reporter.note(note)
         return to_json(record)
     source = read_config(
-        settings.model, settings.revision, settings.original_length, settings.trust_remote_code, settings.layers
+        settings.model,
+        settings.revision,
+        settings.original_length,
+        settings.trust_remote_code,
+        settings.layers,
+        settings.strict,
     )
     plan = plan_patch(settings, source)
     plan = replace(plan, notes=(*plan.notes, *check_tensors(source, complete=not settings.dry_run)))

@@ -94,8 +94,6 @@ def plan_patch(settings: PatchSettings, source: ModelSource) -> PatchPlan:
     rope = source.rope
     if settings.replace and settings.compose:
         raise ConfigError("--replace and --compose contradict each other.", "Give one of them.")
-    if settings.strict and rope.warnings:
-        raise ConfigError(rope.warnings[0], "Correct the config, or leave out --strict.")
     if "auto_map" in source.config and not (settings.trust_remote_code or settings.drop_code):
         raise ConfigError(
             f"{source.name} brings its own model code (auto_map), and what that makes of a scaling is not known.",

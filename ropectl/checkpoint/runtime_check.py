@@ -22,7 +22,7 @@ from ropectl.errors import ConfigError, DataError, MeasurementError
 from ropectl.evaluate.shared_config import DEFAULT_TEXT, Text
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
-from ropectl.hf.model_settings import AllowPickle, OriginalLength, TrustRemoteCode
+from ropectl.hf.model_settings import AllowPickle, OriginalLength, Strict, TrustRemoteCode
 from ropectl.hf.tensors.fit import check_tensors
 from ropectl.option import Option, Panel
 from ropectl.records import SCHEMA_VERSION
@@ -63,6 +63,7 @@ class RuntimeCheckSettings(Settings):
     ] = None
     original_length: OriginalLength = None
     trust_remote_code: TrustRemoteCode = False
+    strict: Strict = False
     allow_pickle: AllowPickle = False
 
 
@@ -79,7 +80,9 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: Reporter | None = N
     """
     reporter = reporter or Reporter()
     probe = find_probe(settings.runtime)
-    source = read_config(settings.model, None, settings.original_length, settings.trust_remote_code)
+    source = read_config(
+        settings.model, None, settings.original_length, settings.trust_remote_code, strict=settings.strict
+    )
     if (source.gguf_file is not None) != probe.reads_gguf:
         wanted = "a .gguf file" if probe.reads_gguf else "a checkpoint folder"
         raise ConfigError(f"{settings.runtime} reads {wanted}; {settings.model} is not one.", f"Give {wanted}.")

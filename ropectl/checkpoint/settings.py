@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ropectl.hf.model_settings import FOLDER, Compose, DropCode, FreezeAt, MethodSpec, ModelSettings, Strict
+from ropectl.hf.model_settings import FOLDER, Compose, DropCode, FreezeAt, MethodSpec, ModelSettings
 from ropectl.hf.run_names import Dtype
 from ropectl.option import Option, Panel
 from ropectl.setting_types import HomePath
@@ -41,7 +41,6 @@ class PatchSettings(ModelSettings):
         Option(Panel.output, "TYPE", default="auto: the source's"),
         FOLDER,
     ] = "auto"
-    strict: Strict = False
     verify_logits: Annotated[
         bool,
         Field(description="compare logits with a fresh process that does not know ropectl"),

@@ -104,7 +104,7 @@ def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
     shortest = max(passkey_prompts(each).min_length for each in setups) if config.passkey else 2
     lengths, more_notes = choose_lengths(setup, config, methods, shortest)
     documents = setup.documents(lengths)
-    more_notes += [*document_notes(documents, lengths, config.text), *setup.window_notes(lengths)]
+    more_notes += [*document_notes(documents, lengths, config), *setup.window_notes(lengths)]
     for note in (*notes, *more_notes, *setup.attention_notes(lengths)):
         reporter.note(note)
     models = [ComparedModel(setup, methods, documents)]
@@ -215,9 +215,13 @@ def choose_lengths(
     return lengths, []
 
 
-def document_notes(chosen: DocumentSet, lengths: Sequence[int], text: str) -> list[str]:
-    """Returns notes on documents that are too short, or too few for a verdict."""
-    notes = missing_lengths_notes(chosen, lengths, text)
+def document_notes(chosen: DocumentSet, lengths: Sequence[int], config: CompareConfig) -> list[str]:
+    """Returns notes on documents that are too short, or too few for a verdict.
+
+    Raises:
+        DataError: If a length has no document, and that is an error.
+    """
+    notes, text = missing_lengths_notes(chosen, lengths, config.text, config.strict), config.text
     count = len(chosen.documents)
     if count < FEW_DOCUMENTS:
         notes.append(

@@ -20,6 +20,7 @@ from ropectl.hf.model_settings import CHECKPOINT, EXTENT, LOADING, PERMISSION, S
 from ropectl.hf.run_names import BosPolicy
 from ropectl.option import Option, Panel
 from ropectl.records import HarnessManifest, HarnessRecord, to_json
+from ropectl.reporter import Reporter
 from ropectl.runs import command_line, package_versions
 from ropectl.setting_types import Texts, Tokens
 
@@ -52,8 +53,12 @@ class HarnessConfig(ModelConfig):
     ] = None
 
 
-def harness_calls(config: HarnessConfig) -> dict[str, dict[str, Any]]:
+def harness_calls(config: HarnessConfig, reporter: Reporter | None = None) -> dict[str, dict[str, Any]]:
     """Returns the arguments of the three calls that a run consists of, checked as far as that needs no weights.
+
+    Args:
+        config: The settings.
+        reporter: Receives notes.
 
     Raises:
         RopectlError: If the request cannot work.
@@ -62,6 +67,8 @@ def harness_calls(config: HarnessConfig) -> dict[str, dict[str, Any]]:
         raise ConfigError("No task is named.", "Type for example: --task hellaswag --task arc_easy")
     setup = Setup.of(config)
     method = asked_method(setup, config.method)
+    for warning in setup.source.rope.warnings:
+        (reporter or Reporter()).note(warning)
     length = config.length or setup.target(method)
     named = {"model", "method", *EXTENT.names(HarnessConfig)}  # the method's spec holds its factor
     changed = [name for group in (SCALING, CHECKPOINT, LOADING, PERMISSION) for name in group.changed(config)]
@@ -82,13 +89,17 @@ def harness_calls(config: HarnessConfig) -> dict[str, dict[str, Any]]:
     }
 
 
-def harness_script(config: HarnessConfig) -> str:
+def harness_script(config: HarnessConfig, reporter: Reporter | None = None) -> str:
     """Returns a Python script that makes the calls, for an environment that has lm-evaluation-harness.
+
+    Args:
+        config: The settings.
+        reporter: Receives notes.
 
     Raises:
         RopectlError: If the request cannot work.
     """
-    calls = harness_calls(config)
+    calls = harness_calls(config, reporter)
     evaluate = dict(calls["simple_evaluate"])
     path = evaluate.pop("include_path", None)
     manager = f", task_manager=TaskManager(include_path={path!r})" if path else ""
@@ -109,14 +120,18 @@ def harness_script(config: HarnessConfig) -> str:
     )
 
 
-def run_harness(config: HarnessConfig) -> dict[str, Any]:
+def run_harness(config: HarnessConfig, reporter: Reporter | None = None) -> dict[str, Any]:
     """Makes the calls, and returns the harness's results with the calls that gave them.
+
+    Args:
+        config: The settings.
+        reporter: Receives notes.
 
     Raises:
         ConfigError: If lm-evaluation-harness is not installed.
         RopectlError: If the request cannot work.
     """
-    calls = harness_calls(config)
+    calls = harness_calls(config, reporter)
     if importlib.util.find_spec("lm_eval") is None:
         raise ConfigError(
             "lm-evaluation-harness is not installed.", "pip install 'ropectl[harness]', or leave out --run"

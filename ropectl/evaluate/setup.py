@@ -52,7 +52,12 @@ class Setup:
             ConfigError: If the model is not there, contradicts itself, or an option is impossible.
         """
         source = read_config(
-            config.model, config.revision, config.original_length, config.trust_remote_code, config.layers
+            config.model,
+            config.revision,
+            config.original_length,
+            config.trust_remote_code,
+            config.layers,
+            config.strict,
         )
         setup = cls(config, source, resolve_factor(source.rope.geometry, config.factor, config.target_length))
         _ = setup.load_options  # checks them
@@ -177,10 +182,19 @@ class Setup:
         return chosen
 
 
-def missing_lengths_notes(documents: DocumentSet, lengths: Sequence[int], text: str) -> list[str]:
-    """Returns a note on the lengths that no document has."""
-    missing = [str(length) for length in lengths if length > documents.length]
-    return [f"{text} has no document of {', '.join(missing)} tokens: perplexity there is n/a."] if missing else []
+def missing_lengths_notes(documents: DocumentSet, lengths: Sequence[int], text: str, strict: bool = False) -> list[str]:
+    """Returns a note on the lengths that no document has.
+
+    Raises:
+        DataError: If there are such lengths, and that is an error.
+    """
+    missing = ", ".join(str(length) for length in lengths if length > documents.length)
+    if missing and strict:
+        raise DataError(
+            f"{text} has no document of {missing} tokens: the longest that is scored has {documents.length}.",
+            "Give longer text: --text FILE, shorter lengths, or leave out --strict.",
+        )
+    return [f"{text} has no document of {missing} tokens: perplexity there is n/a."] if missing else []
 
 
 def default_lengths(trained_length: int, target_length: int) -> list[int]:

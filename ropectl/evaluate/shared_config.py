@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ropectl.data.sources import source_spellings
-from ropectl.hf.model_settings import Attention, Device, ModelSettings, WeightType
+from ropectl.hf.model_settings import LOADING, Attention, Device, ModelSettings, WeightType
 from ropectl.hf.run_names import BosPolicy, check_attention, check_device
 from ropectl.option import Group, Option, Panel
 from ropectl.setting_types import Lengths, Tokens
@@ -87,6 +87,12 @@ class ModelConfig(ModelSettings):
 class TextConfig(ModelConfig):
     """A model, and the text that it is measured on."""
 
+    strict: Annotated[
+        bool,
+        Field(description="treat warnings about the checkpoint's config, and lengths that no document has, as errors"),
+        Option(Panel.model),
+        LOADING,
+    ] = False
     text: Text = DEFAULT_TEXT
     documents: Annotated[int, Field(ge=1, description="most documents to score"), Option(Panel.measurement, "N")] = 12
     batch_size: Annotated[

@@ -14,7 +14,7 @@ DEFAULT_MODEL = "builtin:tiny"
 
 CHECKPOINT = Group("which checkpoint it is, and how its config is read")
 PERMISSION = Group("what a checkpoint may do that is dangerous")
-LOADING = Group("how the weights are loaded and run")
+LOADING = Group("how strictly the checkpoint is read, and how its weights are loaded and run")
 SCALING = Group("which scaling is in force")
 EXTENT = Group("how far to extend: ways to say the same thing")
 FOLDER = Group("what only checkpoint folders have, and single files do not")
@@ -84,7 +84,10 @@ DropCode = Annotated[
     bool, Field(description="leave out model code that comes with the checkpoint"), Option(Panel.model), FOLDER
 ]
 Strict = Annotated[
-    bool, Field(description="treat warnings about the checkpoint's config as errors"), Option(Panel.model)
+    bool,
+    Field(description="treat warnings about the checkpoint's config as errors"),
+    Option(Panel.model),
+    LOADING,
 ]
 WeightType = Annotated[
     Dtype,
@@ -128,6 +131,7 @@ class ConfigSettings(Settings):
         SCALING,
     ] = False
     trust_remote_code: TrustRemoteCode = False
+    strict: Strict = False
 
 
 class ModelSettings(ConfigSettings):

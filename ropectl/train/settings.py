@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ropectl.evaluate.shared_config import Bos
-from ropectl.hf.model_settings import Attention, Compose, DropCode, FreezeAt, MethodSpec, ModelSettings, Strict
+from ropectl.hf.model_settings import Attention, Compose, DropCode, FreezeAt, MethodSpec, ModelSettings
 from ropectl.hf.run_names import Dtype, check_attention
 from ropectl.option import Group, Option, Panel
 from ropectl.setting_types import HomePath, Lengths, Tokens
@@ -29,7 +29,6 @@ class FinetuneSettings(ModelSettings):
     compose: Compose = False
     freeze_at: FreezeAt = None
     drop_code: DropCode = False
-    strict: Strict = False
     out: Annotated[
         HomePath | None,
         Field(description="folder of the tuned checkpoint; the run's state is kept in OUT.run"),

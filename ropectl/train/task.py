@@ -65,7 +65,12 @@ class Task:
             )
         strategy = make_strategy(settings)
         source = read_config(
-            settings.model, settings.revision, settings.original_length, settings.trust_remote_code, settings.layers
+            settings.model,
+            settings.revision,
+            settings.original_length,
+            settings.trust_remote_code,
+            settings.layers,
+            settings.strict,
         )
         shared = PatchSettings.model_fields.keys() & FinetuneSettings.model_fields.keys() - {"merge", "dtype"}
         patch = PatchSettings(**{name: getattr(settings, name) for name in shared}, dtype=settings.save_dtype)

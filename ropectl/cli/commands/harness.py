@@ -33,6 +33,7 @@ def harness(
     Example: ropectl harness ./my-model -m yarn --factor 4 --task hellaswag --limit 100 --run -o result.json
     """
     from ropectl.cli import output
+    from ropectl.cli.progress import BarReporter
     from ropectl.errors import ConfigError
     from ropectl.evaluate.harness import harness_script, run_harness
 
@@ -43,7 +44,8 @@ def harness(
     output.check_new(out, overwrite)
     output.quiet_libraries()
     if not run:
-        script = harness_script(settings)
+        with BarReporter() as reporter:
+            script = harness_script(settings, reporter)
         if out is None:
             output.print_lines(script.splitlines())
             return
@@ -55,5 +57,6 @@ def harness(
         return
     from ropectl.report.views.harness_results import VIEW
 
-    record = run_harness(settings)
+    with BarReporter() as reporter:
+        record = run_harness(settings, reporter)
     output.present({**record, "method": record["method"] or "as it is"}, VIEW, format.value, out)

@@ -76,7 +76,7 @@ def prepare_perplexity(config: PerplexityConfig) -> PreparedPerplexity:
     document_tokens = _document_tokens(config, protocol, lengths)
     key_setup = _key_setup(config, setup)
     documents = setup.documents(lengths, document_tokens)
-    notes.extend(missing_lengths_notes(documents, lengths, config.text))
+    notes.extend(missing_lengths_notes(documents, lengths, config.text, config.strict))
     if "key_model" in protocol.takes:
         notes.extend(_key_notes(key_setup, lengths))
     return PreparedPerplexity(config, setup, protocol, replace(request, documents=documents), key_setup, notes)

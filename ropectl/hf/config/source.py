@@ -8,13 +8,14 @@ from __future__ import annotations
 import copy
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.errors import ConfigError
 from ropectl.file_reading import reason_of
+from ropectl.hf.class_defaults import class_config, with_class_defaults
 from ropectl.hf.config.adapter import Adapter, base_of_adapter, is_adapter
 from ropectl.hf.config.block_types import block_notes, check_blocks
 from ropectl.hf.config.dialects import check_dialects, check_types, scaling_block, text_section
@@ -23,13 +24,11 @@ from ropectl.hf.config.geometry import RopeDescription, describe_rope, is_self_c
 from ropectl.hf.config.places import find_place, local_path
 from ropectl.hf.config.sidecar import SIDECAR, read_sidecar, with_sidecar
 from ropectl.hf.config.sizes import check_sizes
-from ropectl.hf.run_names import check_model_type
-from ropectl.printable import shorten
 from ropectl.rope.registry import parse_method
 from ropectl.runs import content_id
 
-#: Longest reason of transformers that is passed on [characters].
-_REASON_WIDTH = 200
+#: Warnings that an error lists one by one.
+_LISTED_WARNINGS = 4
 
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf")
 
@@ -97,6 +96,7 @@ def read_config(
     original_length: int | None = None,
     trust_remote_code: bool = False,
     layers: str | None = None,
+    strict: bool = False,
 ) -> ModelSource:
     """Returns what is known of a model without its weights.
 
@@ -106,11 +106,30 @@ def read_config(
         original_length: The trained length, where the config does not give it.
         trust_remote_code: Run configuration code that comes with the checkpoint, where its class is not stock.
         layers: The layer type to describe, where each has its own rotary table; by default the one that sees everything.
+        strict: Treat warnings about the config as errors.
 
     Raises:
-        ConfigError: If there is no such model, or its config is broken.
+        ConfigError: If there is no such model, its config is broken, or with ``strict`` there is a warning about it.
         UnsupportedModelError: If it has no rotary embedding that ropectl can scale.
     """
+    source = _read(name, revision, original_length, trust_remote_code, layers)
+    if strict and source.rope.warnings:
+        raise ConfigError(_listed(source.rope.warnings), "Correct the config, or leave out --strict.")
+    return source
+
+
+def _listed(warnings: Sequence[str]) -> str:
+    """Returns warnings as the text of one error, a line each."""
+    if len(warnings) == 1:
+        return warnings[0]
+    more = len(warnings) - _LISTED_WARNINGS
+    lines = [*warnings[:_LISTED_WARNINGS], *([f"{more} more"] if more > 0 else [])]
+    return "\n".join([f"The config raises {len(warnings)} warnings:", *(f"- {line}" for line in lines)])
+
+
+def _read(
+    name: str, revision: str | None, original_length: int | None, trust_remote_code: bool, layers: str | None
+) -> ModelSource:
     if is_adapter(local_path(name)):
         return _adapter_source(name, local_path(name), original_length, trust_remote_code, layers)
     place = find_place(name, revision)
@@ -121,7 +140,7 @@ def read_config(
     check_dialects(config, knows_length=original_length is not None)
     says_length = named(text_section(config), "max_position_embeddings") is not None
     if place.gguf_file is None and not is_self_contained(config):
-        config = _with_class_defaults(place.location, config, revision, trust_remote_code, original_length)
+        config = with_class_defaults(place.location, config, revision, trust_remote_code, original_length)
     rope = describe_rope(config, original_length, layers)
     if not says_length and original_length is None:
         length = rope.max_position_embeddings
@@ -148,7 +167,7 @@ def _adapter_source(
             f"The base of the adapter {name}, {base_name}, is an adapter itself.",
             f"Merge that one first: ropectl patch {shlex.quote(base_name)} --merge -o merged",
         )
-    base = read_config(base_name, revision, original_length, trust_remote_code, layers)
+    base = _read(base_name, revision, original_length, trust_remote_code, layers)
     sidecar = read_sidecar(path / SIDECAR)
     rope = base.rope
     if sidecar is not None:
@@ -163,27 +182,6 @@ def _adapter_source(
     return replace(base, name=name, rope=rope, adapter=Adapter(path, base.rope, is_described))
 
 
-def _with_class_defaults(
-    location: str, config: Mapping[str, Any], revision: str | None, trust_remote_code: bool, original_length: int | None
-) -> Mapping[str, Any]:
-    """Returns a config.json completed by the defaults of its model class."""
-    check_model_type(config, trust_remote_code)
-    try:
-        full: dict[str, Any] = _class_config(location, location, revision, trust_remote_code).to_dict()
-    except ConfigError:
-        _refuse_as_it_stands(config, original_length)
-        raise
-    return full
-
-
-def _refuse_as_it_stands(config: Mapping[str, Any], original_length: int | None) -> None:
-    """Refuses a file that transformers refused, in words of ropectl if it finds the fault in what the file says."""
-    try:
-        describe_rope(config, original_length)
-    except UnsupportedModelError:
-        return  # the file leaves to its class what would have to be known
-
-
 def source_config(source: ModelSource, trust_remote_code: bool = False) -> Any:
     """Returns the transformers config of a model source.
 
@@ -191,26 +189,7 @@ def source_config(source: ModelSource, trust_remote_code: bool = False) -> Any:
         ConfigError: If transformers cannot read it.
     """
     gguf = {"gguf_file": source.gguf_file} if source.gguf_file else {}
-    return _class_config(source.name, source.location, source.revision, trust_remote_code, **gguf)
-
-
-def _class_config(name: str, location: str, revision: str | None, trust_remote_code: bool, **gguf: str) -> Any:
-    from transformers import AutoConfig
-
-    try:
-        return AutoConfig.from_pretrained(location, revision=revision, trust_remote_code=trust_remote_code, **gguf)
-    except Exception as error:  # a strict config raises many kinds
-        reason = shorten(str(error), _REASON_WIDTH)
-        raise ConfigError(f"transformers cannot read the config of {name}: {reason}", load_hint(str(error))) from None
-
-
-def load_hint(message: str) -> str:
-    """Returns what to type when transformers refuses to run foreign code."""
-    if "trust_remote_code" in message:
-        return "It brings its own code. To run that code: --trust-remote-code"
-    if "safetensors" in message:
-        return "Its weights may be pickles, which can run code while being read. To load them anyway: --allow-pickle"
-    return ""
+    return class_config(source.name, source.location, source.revision, trust_remote_code, **gguf)
 
 
 def model_fingerprint(source: ModelSource) -> str:

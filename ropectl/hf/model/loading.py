@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.errors import ConfigError
+from ropectl.hf.class_defaults import load_hint
 from ropectl.hf.config.adapter import merge_adapter
 from ropectl.hf.config.dialects import text_section
-from ropectl.hf.config.source import ModelSource, load_hint
+from ropectl.hf.config.source import ModelSource
 from ropectl.hf.model.tokenizer_files import check_tokenizer_files, check_vocabulary
 from ropectl.hf.run_names import DTYPES
 from ropectl.hf.tensors.fit import has_known_tensors

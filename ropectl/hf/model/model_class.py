@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.config.source import load_hint
+from ropectl.hf.class_defaults import load_hint
 from ropectl.memory import is_out_of_memory
 from ropectl.printable import first_line
 

@@ -1,0 +1,77 @@
+"""Completes a config by the defaults of its transformers class, which takes seconds to import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.hf.config.geometry import describe_rope
+from ropectl.hf.run_names import check_model_type
+from ropectl.printable import shorten
+
+#: Longest reason of transformers that is passed on [characters].
+_REASON_WIDTH = 200
+
+
+def with_class_defaults(
+    location: str, config: Mapping[str, Any], revision: str | None, trust_remote_code: bool, original_length: int | None
+) -> Mapping[str, Any]:
+    """Returns a config.json completed by the defaults of its model class.
+
+    Args:
+        location: Folder, or hub id, that transformers loads from.
+        config: The file's content.
+        revision: Branch, tag or commit on the hub.
+        trust_remote_code: Run configuration code that comes with the checkpoint.
+        original_length: The trained length, where the user gives it [tokens].
+
+    Raises:
+        ConfigError: If there is no such class, or it refuses the file.
+    """
+    check_model_type(config, trust_remote_code)
+    try:
+        full: dict[str, Any] = class_config(location, location, revision, trust_remote_code).to_dict()
+    except ConfigError:
+        _refuse_as_it_stands(config, original_length)
+        raise
+    return full
+
+
+def _refuse_as_it_stands(config: Mapping[str, Any], original_length: int | None) -> None:
+    """Refuses a file that transformers refused, in words of ropectl if it finds the fault in what the file says."""
+    try:
+        describe_rope(config, original_length)
+    except UnsupportedModelError:
+        return  # the file leaves to its class what would have to be known
+
+
+def class_config(name: str, location: str, revision: str | None, trust_remote_code: bool, **gguf: str) -> Any:
+    """Returns the transformers config of a model.
+
+    Args:
+        name: The model, for the message.
+        location: Folder, or hub id, that transformers loads from.
+        revision: Branch, tag or commit on the hub.
+        trust_remote_code: Run configuration code that comes with the checkpoint.
+        gguf: The name of a GGUF file in the folder, as ``gguf_file``.
+
+    Raises:
+        ConfigError: If transformers cannot read it.
+    """
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.from_pretrained(location, revision=revision, trust_remote_code=trust_remote_code, **gguf)
+    except Exception as error:  # a strict config raises many kinds
+        reason = shorten(str(error), _REASON_WIDTH)
+        raise ConfigError(f"transformers cannot read the config of {name}: {reason}", load_hint(str(error))) from None
+
+
+def load_hint(message: str) -> str:
+    """Returns what to type when transformers refuses to run foreign code."""
+    if "trust_remote_code" in message:
+        return "It brings its own code. To run that code: --trust-remote-code"
+    if "safetensors" in message:
+        return "Its weights may be pickles, which can run code while being read. To load them anyway: --allow-pickle"
+    return ""
