@@ -6,11 +6,15 @@ import re
 from collections.abc import Iterable
 
 from ropectl.errors import ConfigError
+from ropectl.printable import shorten, shown
 
-_LENGTH = re.compile(r"(\d+(?:\.\d+)?)([kKmM]?)")
+_LENGTH = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kKmM]?)")
 _UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
 _EXAMPLE = "Type for example: --{0} 8k"
 _EXAMPLES = "Type for example: --{0} 8k, --{0} 2048,4096, --{0} 1k..32k (doublings) or --{0} 1k..16k/1k (steps)."
+
+#: Positions are numbers of 31 bits, in configs and in kernels [tokens].
+MAX_LENGTH = 2**31 - 1
 
 #: More lengths than this are a typing error.
 MAX_LENGTHS = 1000
@@ -25,12 +29,17 @@ def parse_length(text: str, name: str = "length", example: str = _EXAMPLE) -> in
         example: A suggestion what to type instead, with ``{0}`` for the name.
 
     Raises:
-        ConfigError: If it is not a whole number of tokens, at least 2.
+        ConfigError: If it is not a whole number of tokens, at least 2 and at most :data:`MAX_LENGTH`.
     """
-    match = _LENGTH.fullmatch(text.strip())
+    match = _LENGTH.fullmatch(text.strip(" "))
     value = float(match[1]) * _UNITS[match[2].lower()] if match else 0.0
+    if value > MAX_LENGTH:
+        raise ConfigError(
+            f"{name} = {shorten(text)} is not possible: at most {MAX_LENGTH} tokens have a position.",
+            example.format(name.removeprefix("--")),
+        )
     if not match or value != int(value) or value < 2:
-        said = f"{name} {text!r}" if name.startswith("--") else f"{name} = {text!r}"
+        said = f"{name} {shown(text)}" if name.startswith("--") else f"{name} = {shown(text)}"
         raise ConfigError(
             f"{said} is not a number of tokens (a whole number, at least 2).", example.format(name.removeprefix("--"))
         )
@@ -57,13 +66,13 @@ def _expand(part: str, name: str) -> list[int]:
     end_text, _, step_text = rest.partition("/")
     start, end = (parse_length(each, name, _EXAMPLES) for each in (start_text, end_text))
     if start > end:
-        raise ConfigError(f"{name} range {part!r} runs backwards.", _EXAMPLES.format(name))
+        raise ConfigError(f"{name} range {shown(part)} runs backwards.", _EXAMPLES.format(name))
     result = [start]
     step = parse_length(step_text, name, _EXAMPLES) if step_text else None
     while (following := result[-1] + step if step else result[-1] * 2) <= end:
         result.append(following)
         if len(result) > MAX_LENGTHS:
-            raise ConfigError(f"{name} range {part!r} has more than {MAX_LENGTHS} values.", _EXAMPLES.format(name))
+            raise ConfigError(f"{name} range {shown(part)} has more than {MAX_LENGTHS} values.", _EXAMPLES.format(name))
     return result
 
 

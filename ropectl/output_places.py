@@ -25,7 +25,7 @@ def check_output(path: Path, hint: str = ANOTHER_PLACE) -> None:
     Raises:
         ConfigError: If something else is there: to replace a device or what a link leads to is never meant.
     """
-    if kind := other_kind(path):
+    if kind := other_kind(path) or ("a link" if path.is_symlink() else None):
         raise ConfigError(f"{path} is {kind}; the result is one file.", hint)
     _check_outside_models(path.parent, hint)
 

@@ -11,19 +11,39 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from ropectl.errors import ConfigError
 from ropectl.file_reading import home_path
 from ropectl.lengths import parse_length, parse_lengths
 from ropectl.names import name_hint, unknown_choice
+from ropectl.printable import shorten, shown
 from ropectl.specs import Fault
+
+#: No count, length or seed is larger: it is what 32 bits hold.
+MAX_WHOLE = 2**32 - 1
 
 
 class Settings(BaseModel):
     """The settings of a command: an immutable value."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+
+    @field_validator("*")
+    @classmethod
+    def _bounded(cls, value: Any) -> Any:
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, int) and abs(number) > MAX_WHOLE:
+                raise ValueError(f"it must be at most {MAX_WHOLE}")
+        return value
 
     def check_typed(self) -> None:
         """Checks names that people type in flags and files; Python may name what a plugin has registered.
@@ -64,6 +84,13 @@ def _several(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
+def _distinct(values: tuple[str, ...]) -> tuple[str, ...]:
+    for position, value in enumerate(values):
+        if value in values[:position]:
+            raise ValueError(f"{shown(value)} is given twice")
+    return values
+
+
 #: A number of tokens, also written ``8k``.
 Tokens = Annotated[int, BeforeValidator(_length)]
 
@@ -73,8 +100,8 @@ Lengths = Annotated[tuple[int, ...], BeforeValidator(_lengths)]
 #: Positions in a text, written as lengths are, ascending.
 Positions = Annotated[tuple[int, ...], BeforeValidator(_positions)]
 
-#: Texts, of which a single one needs no list.
-Texts = Annotated[tuple[str, ...], BeforeValidator(_several)]
+#: Different texts, of which a single one needs no list.
+Texts = Annotated[tuple[str, ...], BeforeValidator(_several), AfterValidator(_distinct)]
 
 #: A path whose ``~`` is the home directory: shells do not expand it in ``--out=~/x``, and neither does YAML.
 HomePath = Annotated[Path, BeforeValidator(_home_path)]
@@ -152,6 +179,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, date):
         return str(value)
     try:
-        return str(value) if math.isfinite(float(value)) else repr(value)
-    except (TypeError, ValueError):
-        return repr(value)
+        return shorten(str(value)) if math.isfinite(float(value)) else shown(value)
+    except (TypeError, ValueError, OverflowError):
+        return shown(value)

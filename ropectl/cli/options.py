@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ropectl.errors import ConfigError
+from ropectl.file_reading import home_path
 from ropectl.option import Panel
 from ropectl.report.writers import formats
 
@@ -22,7 +24,20 @@ class Format(str, Enum):
     json = "json"
 
 
+def _file_path(text: str) -> Path:
+    """Returns the path of a file, whose name does not end as that of a folder does."""
+    if text.endswith("/"):
+        raise ConfigError(f"{text} names a folder; the result is one file.", f"Type for example: {text}result.json")
+    return home_path(text)
+
+
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Where results are written.", rich_help_panel=RUN)]
+OutFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", parser=_file_path, help="Write the record there, as JSON.", rich_help_panel=RUN
+    ),
+]
 OutputFormat = Annotated[Format, typer.Option("--format", help="human or json.", rich_help_panel=RUN)]
 
 
@@ -46,7 +61,10 @@ TableFormat = Annotated[
 Plot = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Draw a figure: .svg, .pdf or .png, replaced if it is there.", rich_help_panel=RUN
+        metavar="FILE",
+        parser=_file_path,
+        help="Draw a figure: .svg, .pdf or .png, replaced if it is there.",
+        rich_help_panel=RUN,
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing result file.", rich_help_panel=RUN)]

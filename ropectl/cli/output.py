@@ -15,10 +15,14 @@ import typer
 from ropectl.printable import printable
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from rich.console import Console
 
     from ropectl.records import PatchRecord
     from ropectl.report.document import Part, View
+
+#: Settings that name files a command reads.
+_INPUTS = ("model", "text", "python", "key_model")
 
 #: The measurement is done, and falls short of a limit that a flag set.
 EXIT_GATE = 3
@@ -166,12 +170,18 @@ def check_one_process(command: str) -> None:
         )
 
 
-def check_new(path: Path | None, overwrite: bool) -> None:
+def check_new(path: Path | None, overwrite: bool, settings: BaseModel) -> None:
     """Checks that a result file can be written, and replaces another only if that was asked for.
 
+    Args:
+        path: The file; None for none.
+        overwrite: Whether it may replace one.
+        settings: The settings of the command: what they name is read, and never replaced.
+
     Raises:
-        ConfigError: If it cannot be written, or is there already without ``overwrite``.
+        ConfigError: If it cannot be written, is there already without ``overwrite``, or is what the result is made from.
     """
+    from ropectl.data.address import exists, expand, parse_address
     from ropectl.errors import ConfigError
     from ropectl.output_places import check_output, check_writable
 
@@ -184,6 +194,10 @@ def check_new(path: Path | None, overwrite: bool) -> None:
     if path is not None and path.exists() and not overwrite:
         raise ConfigError(f"{path} exists already.", "To replace it: --overwrite")
     if path is not None:
+        for name in _INPUTS:
+            source = parse_address(str(getattr(settings, name, "")), ":#").name
+            if path.exists() and exists(source) and path.samefile(expand(source)):
+                raise ConfigError(f"{path} is what the result is made from.", "Choose another place: --out FILE")
         check_writable(path.parent)
 
 

@@ -6,6 +6,7 @@ since 4.0, the oldest version that is allowed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,9 @@ DEFAULT_SPLIT = "train"
 
 #: The names of readers in ``datasets``, by the end of a file's name.
 _FILE_FORMATS = {".parquet": "parquet", ".arrow": "arrow"}
+
+#: First bytes by the end of a file's name; Arrow has a format for files and one for streams.
+_BEGINS = {".parquet": (b"PAR1",), ".arrow": (b"ARROW1", b"\xff\xff\xff\xff")}
 
 #: Hints, by a part of the library's message in lower case; the first that fits is given.
 _HINTS = {
@@ -41,12 +45,22 @@ def data_file_documents(path: Path, field: str) -> Iterator[Document]:
     Raises:
         DataError: If it has no such field, or is damaged.
     """
+    _check_begin(path)
     with explained_library_errors(str(path)):
         from datasets import load_dataset
 
         files = [str(path.absolute())]
         dataset = load_dataset(_FILE_FORMATS[path.suffix], data_files=files, split="train", streaming=True)
     yield from documents_of(dataset, str(path), field)
+
+
+def _check_begin(path: Path) -> None:
+    """Checks the first bytes of a file: the library takes those of another format for sizes, and asks for all memory."""
+    begins = _BEGINS[path.suffix]
+    with path.open("rb") as file:
+        first = file.read(max(map(len, begins)))
+    if not first.startswith(begins):
+        raise DataError(f"{path} is not a file of the format that its name says: it begins with {first!r}.")
 
 
 def documents_of(dataset: Any, name: str, field: str) -> Iterator[Document]:
@@ -84,6 +98,8 @@ def _checked(columns: list[str], name: str, field: str) -> str:
 @contextmanager
 def explained_library_errors(name: str) -> Iterator[None]:
     """Turns every error of the library, which streams with several HTTP and file libraries, into one message."""
+    logger = logging.getLogger("datasets")
+    before, logger.disabled = logger.disabled, True  # what it logs of an error is in the message
     try:
         yield
     except DataError:
@@ -93,3 +109,5 @@ def explained_library_errors(name: str) -> Iterator[None]:
         shown = message if len(message) <= 300 else f"{message[:300]} ..."
         hint = next((hint for part, hint in _HINTS.items() if part in message.lower()), "")
         raise DataError(f"Cannot read the data set {name!r}: {shown}", hint) from error
+    finally:
+        logger.disabled = before

@@ -34,6 +34,7 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
         ConfigError: If it cannot be created.
     """
     scratch = folder.with_name(f".{folder.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    made = [place for place in folder.parents if not place.exists()]
     with writing(folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
         for other in folder.parent.glob(f".{folder.name}.*"):
@@ -44,6 +45,9 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
         yield scratch
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        with suppress(OSError):  # text that cannot be read leaves nothing behind
+            for place in made:
+                place.rmdir()
 
 
 def _age(folder: Path) -> float:

@@ -15,7 +15,7 @@ from pydantic import Field
 from ropectl.errors import ConfigError
 from ropectl.evaluate.request import asked_method
 from ropectl.evaluate.setup import Setup, load_patched
-from ropectl.evaluate.shared_config import ModelConfig
+from ropectl.evaluate.shared_config import MAX_BATCH, ModelConfig
 from ropectl.hf.model_settings import CHECKPOINT, EXTENT, LOADING, PERMISSION, SCALING, MethodSpec
 from ropectl.hf.run_names import BosPolicy
 from ropectl.option import Option, Panel
@@ -44,7 +44,9 @@ class HarnessConfig(ModelConfig):
     num_fewshot: Annotated[
         int | None, Field(ge=0, description="examples before each question"), Option(Panel.harness, "K")
     ] = None
-    batch_size: Annotated[int, Field(ge=1, description="requests per forward pass"), Option(Panel.harness, "N")] = 1
+    batch_size: Annotated[
+        int, Field(ge=1, le=MAX_BATCH, description="requests per forward pass"), Option(Panel.harness, "N")
+    ] = 1
     limit: Annotated[
         int | None, Field(ge=1, description="most examples per task, to try it out"), Option(Panel.harness, "N")
     ] = None

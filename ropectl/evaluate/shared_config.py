@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ropectl.data.sources import source_spellings
 from ropectl.hf.model_settings import LOADING, Attention, Device, ModelSettings, WeightType
@@ -20,6 +20,15 @@ MODELS_TOLERANCE = 0.02
 #: Share of the hidden numbers that must be retrieved for a length to count as used.
 USES_ACCURACY = 0.9
 
+#: Sequences of a forward pass; no device holds the keys of more.
+MAX_BATCH = 2**16
+
+#: Trials of a cell from which its interval is narrower than any difference that matters, by far.
+MAX_TRIALS = 10_000
+
+#: Three times the largest context that a released model claims [tokens]. The tokens of a prompt still fit in memory.
+MAX_MEASURED = 32 * 2**20
+
 VERDICT = Group("limits that verdicts use")
 PASSKEYS = Group("which passkeys are asked for")
 
@@ -28,8 +37,19 @@ Text = Annotated[
     Field(description=f"text to measure on: {source_spellings()}"),
     Option(Panel.measurement, "SOURCE", offers="sources"),
 ]
+
+
+def _measurable(lengths: tuple[int, ...]) -> tuple[int, ...]:
+    if lengths and max(lengths) > MAX_MEASURED:
+        raise ValueError(
+            f"{max(lengths)} tokens are more than any model was ever run on; at most {MAX_MEASURED} are measured"
+        )
+    return lengths
+
+
 MeasuredLengths = Annotated[
     Lengths,
+    AfterValidator(_measurable),
     Field(description="lengths: 8k, 2048,4096, 1k..32k (doublings) or 1k..16k/1k (steps); repeatable [tokens]"),
     Option(Panel.measurement, "N", ("--length",), default="half the trained length, and doublings up to the target"),
 ]
@@ -43,12 +63,15 @@ Bos = Annotated[
 ]
 Depths = Annotated[
     int,
-    Field(ge=1, description="depths of what is asked for, evenly spaced over [0, 1]"),
+    Field(ge=1, le=1000, description="depths of what is asked for, evenly spaced over [0, 1]"),
     Option(Panel.measurement, "N"),
     PASSKEYS,
 ]
 Trials = Annotated[
-    int, Field(ge=1, description="prompts per length and depth"), Option(Panel.measurement, "N"), PASSKEYS
+    int,
+    Field(ge=1, le=MAX_TRIALS, description="prompts per length and depth"),
+    Option(Panel.measurement, "N"),
+    PASSKEYS,
 ]
 Seed = Annotated[
     int, Field(description="chooses keys, filler and everything else that is random"), Option(Panel.measurement, "N")
@@ -96,7 +119,7 @@ class TextConfig(ModelConfig):
     text: Text = DEFAULT_TEXT
     documents: Annotated[int, Field(ge=1, description="most documents to score"), Option(Panel.measurement, "N")] = 12
     batch_size: Annotated[
-        int, Field(ge=1, description="documents per forward pass"), Option(Panel.measurement, "N")
+        int, Field(ge=1, le=MAX_BATCH, description="documents per forward pass"), Option(Panel.measurement, "N")
     ] = 1
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ropectl.evaluate.shared_config import (
     DEFAULT_TEXT,
+    MAX_TRIALS,
     Chat,
     Depths,
     MeasuredLengths,
@@ -34,7 +35,9 @@ class TasksConfig(ModelConfig):
     depths: Depths = 5
     trials: Annotated[
         int,
-        Field(ge=1, description="prompts per length and depth; tasks without depths take trials x depths"),
+        Field(
+            ge=1, le=MAX_TRIALS, description="prompts per length and depth; tasks without depths take trials x depths"
+        ),
         Option(Panel.measurement, "N"),
     ] = 5
     seed: Seed = 0

@@ -12,6 +12,7 @@ from ropectl.checkpoint.weights import source_places
 from ropectl.data.address import exists, parse_address
 from ropectl.data.tokens import bos_token
 from ropectl.errors import ConfigError
+from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.hf.model.loading import LoadOptions, load_tokenizer
 from ropectl.reporter import Reporter
 from ropectl.train.run_state.outcome import Finetuned
@@ -71,6 +72,11 @@ def checked_folder(task: Task) -> TrainingFolder | None:
         )
     folder = TrainingFolder(settings.out)
     folder.check_place()
+    taken = settings.out.is_dir() and any(settings.out.iterdir())
+    if taken and not settings.overwrite and not (settings.out / SIDECAR).is_file():
+        raise ConfigError(
+            f"{settings.out} exists already, and is not a result of finetune.", "To replace it: --overwrite"
+        )
     if not settings.overwrite:  # before the text is read; whether that is the same is seen once it is
         folder.check_settings(task.identity(folder.data_fingerprint), settings.force)
     return folder

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ropectl.evaluate.shared_config import Bos
+from ropectl.evaluate.shared_config import MAX_BATCH, MAX_TRIALS, Bos
 from ropectl.hf.model_settings import Attention, Compose, DropCode, FreezeAt, MethodSpec, ModelSettings
 from ropectl.hf.run_names import Dtype, check_attention
 from ropectl.option import Group, Option, Panel
@@ -123,10 +123,12 @@ class FinetuneSettings(ModelSettings):
 
     steps: Annotated[int, Field(ge=1, description="optimizer steps"), Option(Panel.training, "N")] = 400
     batch_size: Annotated[
-        int, Field(ge=1, description="sequences per optimizer step, over all devices"), Option(Panel.training, "N")
+        int,
+        Field(ge=1, le=MAX_BATCH, description="sequences per optimizer step, over all devices"),
+        Option(Panel.training, "N"),
     ] = 8
     micro_batch: Annotated[
-        int, Field(ge=1, description="sequences per forward pass on a device"), Option(Panel.engine, "N")
+        int, Field(ge=1, le=MAX_BATCH, description="sequences per forward pass on a device"), Option(Panel.engine, "N")
     ] = 1
     learning_rate: Annotated[
         float | None,
@@ -221,7 +223,9 @@ class FinetuneSettings(ModelSettings):
         int, Field(ge=1, description="most documents of a validation"), Option(Panel.validation, "N")
     ] = 8
     eval_trials: Annotated[
-        int, Field(ge=0, description="passkey prompts per length and depth; 0 for none"), Option(Panel.validation, "N")
+        int,
+        Field(ge=0, le=MAX_TRIALS, description="passkey prompts per length and depth; 0 for none"),
+        Option(Panel.validation, "N"),
     ] = 5
     early_stop: Annotated[
         int | None,

@@ -42,7 +42,6 @@ _FOREIGN: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
     (_LONG, {"beta_fast": 32.0}),
     ({"rope_type": "default"}, {"factor": 4.0}),
     ({"rope_type": "default"}, {"beta_fast": 32.0}),
-    ({"rope_type": "default"}, {"original_max_position_embeddings": 64}),
     (_YARN, {"factr": 8.0}),
 )
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def eval_passkey(
     settings: PasskeyConfig,
-    out: options.Out = None,
+    out: options.OutFile = None,
     overwrite: options.Overwrite = False,
     format: options.TableFormat = "human",
 ) -> None:
@@ -37,7 +37,7 @@ def eval_passkey(
     from ropectl.report.views.eval_passkey import VIEW
 
     output.check_one_process("eval-passkey")
-    output.check_new(out, overwrite)
+    output.check_new(out, overwrite, settings)
     output.quiet_libraries()
     with BarReporter() as reporter:
         record = evaluate_passkey(settings, reporter)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def eval_perplexity(
     settings: PerplexityConfig,
-    out: options.Out = None,
+    out: options.OutFile = None,
     overwrite: options.Overwrite = False,
     format: options.TableFormat = "human",
 ) -> None:
@@ -33,7 +33,7 @@ def eval_perplexity(
     from ropectl.report.views.eval_perplexity import VIEW
 
     output.check_one_process("eval-perplexity")
-    output.check_new(out, overwrite)
+    output.check_new(out, overwrite, settings)
     output.quiet_libraries()
     with BarReporter() as reporter:
         record = evaluate_perplexity(settings, reporter)

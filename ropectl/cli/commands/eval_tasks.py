@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def eval_tasks(
     settings: TasksConfig,
-    out: options.Out = None,
+    out: options.OutFile = None,
     overwrite: options.Overwrite = False,
     list_tasks: Annotated[
         bool, typer.Option("--list", help="List the tasks and stop.", rich_help_panel=options.RUN)
@@ -48,6 +48,7 @@ def eval_tasks(
     from ropectl.cli import output
 
     if list_tasks:
+        _check_nothing_else(settings)
         _print_list(format)
         return
     output.quiet_libraries()
@@ -56,7 +57,7 @@ def eval_tasks(
         _print_preview(settings, show_prompt, format)
         return
     output.check_one_process("eval-tasks")
-    output.check_new(out, overwrite)
+    output.check_new(out, overwrite, settings)
     from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks
     from ropectl.report.views.eval_tasks import VIEW
@@ -80,6 +81,16 @@ def _check_unused(out: Path | None, option: str) -> None:
         raise ConfigError(
             f"--out {out} would stay empty: {option} measures nothing.",
             "Leave out one of the two. To keep what is printed: --format json > FILE",
+        )
+
+
+def _check_nothing_else(settings: TasksConfig) -> None:
+    """Refuses settings beside ``--list``, which lists the tasks whatever they are."""
+    from ropectl.errors import ConfigError
+
+    if idle := sorted(settings.model_fields_set):
+        raise ConfigError(
+            f"--list only lists the tasks; {', '.join(idle)} would change nothing.", "Leave out one of the two."
         )
 
 

@@ -19,7 +19,7 @@ def harness(
     run: Annotated[
         bool, typer.Option("--run", help="Make the calls now.", rich_help_panel=Panel.harness.value)
     ] = False,
-    out: options.Out = None,
+    out: options.OutFile = None,
     overwrite: options.Overwrite = False,
     format: options.OutputFormat = options.Format.human,
 ) -> None:
@@ -41,7 +41,7 @@ def harness(
     folder = settings.include_path
     if folder is not None and not Path(folder).expanduser().is_dir():
         raise ConfigError(f"include-path = {folder!r} is not a folder.", "Name the folder of your task files.")
-    output.check_new(out, overwrite)
+    output.check_new(out, overwrite, settings)
     output.quiet_libraries()
     if not run:
         with BarReporter() as reporter:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def verify_runtime(
     settings: RuntimeCheckSettings,
-    out: options.Out = None,
+    out: options.OutFile = None,
     overwrite: options.Overwrite = False,
     format: options.OutputFormat = options.Format.human,
 ) -> None:
@@ -31,7 +31,7 @@ def verify_runtime(
     from ropectl.cli.progress import BarReporter
     from ropectl.report.views.verify_runtime import runtime_check_parts
 
-    output.check_new(out, overwrite)
+    output.check_new(out, overwrite, settings)
     output.quiet_libraries()
     with BarReporter() as reporter:
         record = run(settings, reporter)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ropectl.data.address import Address, file_stamps, parse_address, visible_files
+from ropectl.data.address import Address, exists, file_stamps, parse_address, visible_files
 from ropectl.data.dataset_rows import DEFAULT_SPLIT, documents_of, explained_library_errors
 from ropectl.data.documents import Document
 from ropectl.data.text_source import TextSource
@@ -22,8 +22,8 @@ class SavedDataset(TextSource):
 
     def matches(self, source: str) -> bool:
         """Returns whether a source names such a folder."""
-        folder = Path(parse_address(source, ":#").name)
-        return _is_one(folder) or _is_many(folder)
+        name = parse_address(source, ":#").name
+        return exists(name) and (_is_one(Path(name)) or _is_many(Path(name)))
 
     def documents(self, source: str) -> Iterator[Document]:
         """Returns the documents of the data set, one per row.

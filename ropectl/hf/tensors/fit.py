@@ -40,6 +40,9 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "model.norm.weight": ("hidden_size",),
 }
 
+#: The format's names of the types of weights that are not quantised.
+_FLOATS = ("F64", "F32", "F16", "BF16")
+
 #: Tensors without which a layer of these families computes nothing.
 _IN_EVERY_LAYER = tuple(f"self_attn.{part}_proj.weight" for part in "qkvo")
 
@@ -66,6 +69,8 @@ def check_tensors(source: ModelSource, complete: bool = True) -> list[str]:
             f"{folder} is incomplete: {INDEX} names {shown_names(tensors.missing)}, which is not there.",
             "Download it again.",
         )
+    if tensors.num_files and not tensors.by_name:
+        raise _misfit("their files hold no tensor.")
     if tensors.by_name and has_known_tensors(source):
         if not tensors.missing:
             _check_layers(source.config, tensors.by_name)
@@ -110,6 +115,10 @@ def _check_shapes(config: Mapping[str, Any], tensors: Mapping[str, StoredTensor]
         ends = next((end for end in _SHAPES if name.endswith(f".{end}") or name == end), None)
         if ends is None or any(sizes.get(size) is None for size in _SHAPES[ends]):
             continue
+        if tensor.dtype not in _FLOATS:
+            raise _misfit(
+                f"{shorten(name)} is of type {tensor.dtype}, and config.json does not say that they are quantised."
+            )
         wanted = tuple(int(sizes[size]) for size in _SHAPES[ends])
         if tensor.shape != wanted:
             said = " and ".join(f"{size} = {sizes[size]}" for size in dict.fromkeys(_SHAPES[ends]))

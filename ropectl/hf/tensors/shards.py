@@ -27,10 +27,12 @@ class CheckpointTensors:
 
     Attributes:
         by_name: Those of the files that are there; empty where no weights are in this format.
+        num_files: Weight files that were read.
         missing: Shards that the index names and that are not there, as in a download that was cut off.
     """
 
     by_name: Mapping[str, StoredTensor] = field(default_factory=dict)
+    num_files: int = 0
     missing: tuple[str, ...] = ()
 
 
@@ -46,9 +48,10 @@ def tensors_of(folder: Path) -> CheckpointTensors:
     shards = sorted(set(index.values()))
     missing = tuple(name for name in shards if not (folder / name).is_file())
     if os.path.lexists(folder / WEIGHTS):
-        return CheckpointTensors(stored_tensors(folder / WEIGHTS), missing)
+        return CheckpointTensors(stored_tensors(folder / WEIGHTS), 1, missing)
     if not index:
-        return CheckpointTensors(_union(sorted(folder.glob(f"*{WEIGHT_SUFFIX}"))))
+        paths = sorted(folder.glob(f"*{WEIGHT_SUFFIX}"))
+        return CheckpointTensors(_union(paths), len(paths))
     by_shard = {name: stored_tensors(folder / name) for name in shards if name not in missing}
     absent = [name for name, shard in index.items() if shard not in missing and name not in by_shard[shard]]
     if absent:
@@ -57,7 +60,7 @@ def tensors_of(folder: Path) -> CheckpointTensors:
             "Download it again.",
         )
     found = {name: by_shard[shard][name] for name, shard in index.items() if shard not in missing}
-    return CheckpointTensors(found, missing)
+    return CheckpointTensors(found, len(by_shard), missing)
 
 
 def _union(paths: Sequence[Path]) -> dict[str, StoredTensor]:
