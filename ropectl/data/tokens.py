@@ -140,14 +140,22 @@ def select_documents(
     return DocumentSet(by_length.get(length, []), length, num_seen, longest, bos_token_id)
 
 
-def encode_fragment(tokenizer: Any, text: str) -> list[int]:
+def encode_fragment(tokenizer: Any, text: str, contexts: dict[str, list[int]] | None = None) -> list[int]:
     """Returns the tokens of a text as part of a longer one.
 
     SentencePiece tokenizers put a space before whatever they are given. The text is therefore tokenized
     after a short context, whose tokens are then removed.
+
+    Args:
+        tokenizer: A Hugging Face tokenizer.
+        text: Any text but an empty one.
+        contexts: Remembers the tokens of the two contexts from call to call with the same tokenizer.
     """
+    contexts = {} if contexts is None else contexts
     context = "a" if text[0].isspace() else "\n"
-    context_ids = tokenizer.encode(context, add_special_tokens=False, verbose=False)
+    if context not in contexts:
+        contexts[context] = tokenizer.encode(context, add_special_tokens=False, verbose=False)
+    context_ids = contexts[context]
     ids: list[int] = tokenizer.encode(context + text, add_special_tokens=False, verbose=False)
     if ids[: len(context_ids)] == context_ids:
         return ids[len(context_ids) :]

@@ -52,6 +52,7 @@ class PromptBuilder:
         self._suffix = "-training" if for_training else ""
         self._memory: dict[Any, Any] = {}
         self._encoded: dict[str, list[int]] = {}
+        self._contexts: dict[str, list[int]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state that another process needs, without what is only remembered."""
@@ -84,7 +85,7 @@ class PromptBuilder:
         if text not in self._encoded:
             if len(self._encoded) >= MAX_REMEMBERED:
                 self._encoded.clear()
-            self._encoded[text] = encode_fragment(self.tokenizer, text)
+            self._encoded[text] = encode_fragment(self.tokenizer, text, self._contexts)
         return list(self._encoded[text])
 
     def text(self, tokens: list[int]) -> str:

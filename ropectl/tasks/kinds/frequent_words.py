@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from functools import cache
 
 from pydantic import Field
 
@@ -42,7 +43,7 @@ class FrequentWords(RetrievalTask):
 
     def least_room(self, facts: Sequence[int]) -> int:
         """Returns a room in which the third and the fourth word differ by more than rounding."""
-        gap: float = (ASKED**-self.alpha - (ASKED + 1) ** -self.alpha) / self._norm
+        gap: float = (ASKED**-self.alpha - (ASKED + 1) ** -self.alpha) / _norm(self.alpha)
         return math.ceil(1 / gap) * facts[0]
 
     def body(self, builder: PromptBuilder, facts: Sequence[list[int]], layout: BodyLayout) -> list[int]:
@@ -64,13 +65,14 @@ class FrequentWords(RetrievalTask):
     def counts(self, num_words: int) -> list[int]:
         """Returns how often each rank occurs among so many words."""
         counts: list[int] = []
-        left, norm = num_words, self._norm
+        left, norm = num_words, _norm(self.alpha)
         while left:
             rank = len(counts) + 1
             counts.append(min(left, max(1, round(num_words * rank**-self.alpha / norm))))
             left -= counts[-1]
         return counts
 
-    @property
-    def _norm(self) -> float:
-        return math.fsum(rank**-self.alpha for rank in range(1, NUM_RANKS + 1))
+
+@cache
+def _norm(alpha: float) -> float:
+    return math.fsum(rank**-alpha for rank in range(1, NUM_RANKS + 1))
