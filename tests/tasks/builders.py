@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from functools import cache
 from typing import Any
 
 from ropectl.data.documents import Document
@@ -20,6 +21,7 @@ TEMPLATE = (
 )
 
 
+@cache
 def story(name: str, words: int = 3000) -> Document:
     """Seeded lower-case words, of which none is a task's."""
     rng = random.Random(name)
