@@ -5,27 +5,30 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("COLUMNS", "80")
+os.environ["COLUMNS"] = "80"
 # As in a log. A bar that an error leaves open would be drawn anew by its library's thread, seconds later, in another test.
 os.environ.setdefault("TQDM_DISABLE", "1")
 os.environ.setdefault("ROPECTL_CACHE", tempfile.mkdtemp(prefix="ropectl-tests-"))
 
 import pytest
-import torch
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from ropectl.builtin import TINY_MODEL_DIR
-from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.rope.geometry import RopeGeometry
 from tests.processes import run_python
+
+if TYPE_CHECKING:  # imported where it is used: the process that only hands tests out to others needs none of it
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from ropectl.data.tokens import DocumentSet
 
 #: TINY's trained length; long enough for a passkey prompt.
 TRAINED = 128
@@ -63,14 +66,17 @@ def _processes_are_marked(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.fail(f"It starts a process, so it needs @pytest.mark.process: {started[0]}", pytrace=False)
 
 
-def pytest_collection_finish() -> None:
-    """Spares every garbage collection to come the libraries and the tests themselves: a training collects at its end."""
+@pytest.fixture(autouse=True, scope="module")
+def _libraries_are_frozen() -> None:
+    """Spares every garbage collection to come what was imported until now: a training collects twice at its end."""
     gc.collect()
     gc.freeze()
 
 
 def tiny_config(**changes: Any) -> LlamaConfig:
     """The random two-layer Llama of the tests; its vocabulary is that of the built-in tokenizer."""
+    from transformers import LlamaConfig
+
     settings: dict[str, Any] = {
         "vocab_size": VOCABULARY,
         "hidden_size": 64,
@@ -87,6 +93,9 @@ def tiny_config(**changes: Any) -> LlamaConfig:
 
 def make_model(**changes: Any) -> LlamaForCausalLM:
     """A random model whose attention is sharp enough that positions matter."""
+    import torch
+    from transformers import LlamaForCausalLM
+
     torch.manual_seed(0)
     model = LlamaForCausalLM(tiny_config(**changes)).eval()
     with torch.no_grad():
@@ -99,6 +108,8 @@ def make_model(**changes: Any) -> LlamaForCausalLM:
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
     """Models of this size spend their time waiting for threads."""
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -115,7 +126,7 @@ def model() -> LlamaForCausalLM:
 def zero_model() -> LlamaForCausalLM:
     """ZERO: every prediction is uniform, so perplexity is the vocabulary size."""
     model = make_model(vocab_size=64, tie_word_embeddings=False)
-    torch.nn.init.zeros_(model.lm_head.weight)
+    model.lm_head.weight.data.zero_()
     return model
 
 
@@ -128,26 +139,41 @@ def geometry() -> RopeGeometry:
 @pytest.fixture(scope="session")
 def tokenizer() -> Any:
     """The built-in model's tokenizer: byte-level, a BOS token, single digits."""
+    from transformers import AutoTokenizer
+
     return AutoTokenizer.from_pretrained(TINY_MODEL_DIR)
 
 
 @pytest.fixture
 def documents() -> DocumentSet:
     """Five random documents of 512 tokens that begin with BOS."""
+    import torch
+
+    from ropectl.data.tokens import DocumentSet, TokenizedDocument
+
     generator = torch.Generator().manual_seed(1)
     rows = torch.randint(1, VOCABULARY, (5, 512), generator=generator)
     rows[:, 0] = 0
     return DocumentSet([TokenizedDocument(f"d{i}", row.tolist()) for i, row in enumerate(rows)], 512, 5, 512, 0)
 
 
+@pytest.fixture(scope="session")
+def saved_tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """TINY with a tokenizer in a folder, to be copied."""
+    from transformers import AutoTokenizer
+
+    folder = tmp_path_factory.mktemp("tiny")
+    make_model().save_pretrained(folder)
+    AutoTokenizer.from_pretrained(TINY_MODEL_DIR).save_pretrained(folder)
+    return folder
+
+
 @pytest.fixture
-def checkpoint(tmp_path: Path) -> Callable[..., Path]:
+def checkpoint(tmp_path: Path, saved_tiny: Path) -> Callable[..., Path]:
     """Saves TINY with a tokenizer and returns the folder; keyword arguments change its config.json."""
 
-    def save(model: LlamaForCausalLM | None = None, **config_changes: Any) -> Path:
-        folder = tmp_path / "checkpoint"
-        (model or make_model()).save_pretrained(folder)
-        AutoTokenizer.from_pretrained(TINY_MODEL_DIR).save_pretrained(folder)
+    def save(**config_changes: Any) -> Path:
+        folder = shutil.copytree(saved_tiny, tmp_path / "checkpoint", dirs_exist_ok=True)
         path = folder / "config.json"
         config = json.loads(path.read_text()) | config_changes
         path.write_text(json.dumps({key: value for key, value in config.items() if value != "REMOVE"}))
