@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from ropectl.train.settings import FinetuneSettings
 
 
-def write_text(folder: Path, modules: tuple[str, ...] = ("argparse.py", "ast.py")) -> Path:
+def write_text(folder: Path, modules: tuple[str, ...] = ("shlex.py", "textwrap.py")) -> Path:
     """A folder of real text: standard-library modules, one document each."""
     text = folder / f"text-{len(modules)}-{modules[0]}"
     text.mkdir(exist_ok=True)

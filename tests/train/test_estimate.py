@@ -42,6 +42,7 @@ from ropectl.train.strategies import make_strategy
 from tests.conftest import tiny_config
 from tests.hf.tiny_families import tiny_config as family_config
 from tests.tolerances import KEPT_BYTES
+from tests.train.runs import write_text
 
 TOKENS = 256
 SIZES: dict[str, dict[str, Any]] = {
@@ -436,6 +437,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def estimate(**settings: Any) -> dict[str, Any]:
     wanted = {"method": "yarn", "factor": 4, "steps": 6, "batch_size": 4, "dry_run": True, "device": "cpu", **settings}
+    wanted["text"] = str(write_text(Path("..")))
     record = finetune(FinetuneSettings(**wanted)).record
     assert record is not None
     assert not list(Path().iterdir())
@@ -445,15 +447,15 @@ def estimate(**settings: Any) -> dict[str, Any]:
 @pytest.mark.process
 @pytest.mark.usefixtures("quick")
 def test_a_dry_run_loads_and_writes_nothing() -> None:
-    record = estimate(out=Path("tuned"))
+    record = estimate(out=Path("tuned"), seq_len=600)
     assert record["parameters"]["total"] == record["parameters"]["trained"] == 3_426_560
-    assert record["data"]["tokens"] == 6 * 4 * 2048 == 6 * record["data"]["tokens_per_step"]
+    assert record["data"]["tokens"] == 6 * 4 * 600 == 6 * record["data"]["tokens_per_step"]
     assert record["flops"]["total"] == pytest.approx(6 * record["flops"]["per_step"])
     memory, time = record["memory"], record["time"]
     assert memory["total"] == sum(memory["parts"].values()) and memory["fits"]
     assert all(lever["total"] < memory["total"] and lever["fits"] for lever in memory["levers"])
     assert time["seconds"] == pytest.approx(6 * time["seconds_per_step"]) and time["seconds"] > 0
-    assert time["tokens_per_second"] == pytest.approx(4 * 2048 / time["seconds_per_step"])
+    assert time["tokens_per_second"] == pytest.approx(4 * 600 / time["seconds_per_step"])
     assert record["rough"] == []
 
 
@@ -504,11 +506,12 @@ def family_checkpoint(tmp_path: Path) -> Callable[[str], Path]:
 @pytest.mark.process
 @pytest.mark.usefixtures("quick")
 def test_the_command_prints_a_table_that_fits(ropectl: Callable[..., tuple[int, str, str]]) -> None:
-    options = ("finetune", "-m", "yarn", "--factor", "4", "--steps", "3", "--device", "cpu", "--dry-run")
-    code, out, _ = ropectl(*options, "--micro-batch", "2", "--loss-chunk", "0", "--precision", "bf16")
+    options = "finetune -m yarn --factor 4 --steps 3 --device cpu --dry-run --seq-len 600".split()
+    options += ["--text", str(write_text(Path("..")))]
+    code, out, _ = ropectl(*options, "--micro-batch", "2", "--loss-chunk", "0")
     assert code == 0
     assert all(len(line) <= 80 for line in out.splitlines())
-    for text in ("3,426,560", "half-precision copies", "It fits.", "--micro-batch 1", "s a step"):
+    for text in ("3,426,560", "It fits.", "--micro-batch 1", "s a step"):
         assert text in out
     AcceleratorState._reset_state(True)
     code, out, _ = ropectl(*options, "--format", "json")

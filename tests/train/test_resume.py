@@ -27,7 +27,21 @@ RUNS: dict[str, dict[str, Any]] = {
     "dropout": {"strategy": "lora", "lora_dropout": 0.2, "lora_targets": "all"},
     "epochs": {"batch_size": 8},
 }
-STEPS = 24
+STEPS = 12
+
+#: The command with a pause after every step, so that it is met where it is looked for.
+PACED = """
+import time
+from ropectl.cli.app import main
+from ropectl.train.loop import Loop
+step = Loop._step
+def paced(self, *arguments):
+    result = step(self, *arguments)
+    time.sleep(0.1)
+    return result
+Loop._step = paced
+main()
+"""
 
 
 def options_of(kind: str, folder: Path) -> dict[str, Any]:
@@ -36,7 +50,7 @@ def options_of(kind: str, folder: Path) -> dict[str, Any]:
 
 
 def start(settings: FinetuneSettings) -> Running:
-    return Running(["-m", "ropectl", *arguments(settings)])
+    return Running(["-c", PACED, *arguments(settings)])
 
 
 def wait_for_step(out: Path, step: int, process: Running) -> None:
@@ -61,7 +75,7 @@ def test_killed_at_a_random_step(checkpoint: Callable[..., Path], tmp_path: Path
     assert record is not None and (record["training"]["epochs"] > 3) == (kind == "epochs")
     settings = small_settings(source, out, **options)
     process = start(settings)
-    wait_for_step(out, random.randint(2, STEPS - 6), process)
+    wait_for_step(out, random.randint(2, STEPS - 3), process)
     process.kill()
     process.communicate()
     if not (out / "config.json").exists():
@@ -77,10 +91,10 @@ def test_signals_finish_the_step_and_save(
 ) -> None:
     source = checkpoint()
     whole, out = tmp_path / "whole", tmp_path / "out"
-    options: dict[str, Any] = {"steps": 80, "save_every": 1000}
+    options: dict[str, Any] = {"steps": 20, "save_every": 1000}
     settings = small_settings(source, out, **options)
     process = start(settings)
-    wait_for_step(out, 5, process)
+    wait_for_step(out, 3, process)
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == code and stdout == b"", stderr

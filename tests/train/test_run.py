@@ -132,7 +132,7 @@ def test_states_that_are_kept(checkpoint: Callable[..., Path], tmp_path: Path) -
 def test_best_is_written(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
     """Training that destroys the model: the state of the best validation is written, not the last."""
     source, out = checkpoint(), tmp_path / "out"
-    held_out = write_text(tmp_path, ("ast.py",)).rename(tmp_path / "held-out")
+    held_out = write_text(tmp_path, ("heapq.py",)).rename(tmp_path / "held-out")
     reporter = Reporter()
     settings = small_settings(
         source, out, steps=12, eval_every=3, eval_text=str(held_out), eval_lengths=(64, 128), eval_trials=0,
@@ -206,6 +206,7 @@ def test_lora_on_half_precision_weights(
     """The default on an accelerator: frozen bfloat16, float32 where anything is trained."""
     source, out = checkpoint(), tmp_path / "out"
     options: dict[str, Any] = {"strategy": "lora", "dtype": "bfloat16", "precision": "bf16", "steps": 20, **extras}
+    options["text"] = str(write_text(tmp_path, ("bisect.py",)))
     reporter = Reporter()
     finetune(small_settings(source, out, learning_rate=1e-2, **options), reporter)
     assert sum(losses(out)[-3:]) < sum(losses(out)[:3]) - 1.0
