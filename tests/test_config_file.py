@@ -19,7 +19,7 @@ SLIPS = [
     ("factor: [4\nsteps: 3\n", ["line "]),
     ("- 4\n- 5\n", ["is a list", "KEY: VALUE"]),
     ("steps\n", ["is one value", "KEY: VALUE"]),
-    ("a: " + 3000 * "[" + 3000 * "]", ["nested too deeply"]),
+    ("a: " + 1000 * "[" + 1000 * "]", ["nested too deeply"]),
     ("seed: 1\nsteps: 0777\n", ["0777", "line 2", "read as 511"]),
     ("steps: 1:30\n", ["1:30", "line 1", "read as 90"]),
     ("clip: 1:30.5\n", ["1:30.5", "line 1", "read as 90.5"]),

@@ -144,17 +144,17 @@ def test_overlapping_scores_all_of_every_whole_window(
 
 
 @pytest.mark.parametrize("protocol", BY_LENGTH)
-@pytest.mark.parametrize("chunk", [None, 7])
-@pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize(("length", "stride"), [(2, 1), (16, 15), (64, 20)])
+@pytest.mark.parametrize(
+    ("length", "stride", "chunk", "batch"), [(2, 1, None, 3), (16, 15, 7, 1), (64, 20, 7, 3), (64, 20, None, 1)]
+)
 def test_uniform_predictions_have_the_perplexity_of_the_vocabulary(
     zero_model: LlamaForCausalLM,
     geometry: RopeGeometry,
     protocol: str,
-    chunk: int | None,
-    batch: int,
     length: int,
     stride: int,
+    chunk: int | None,
+    batch: int,
 ) -> None:
     """Whatever the window, stride, chunk and batch."""
     documents = texts(64, 77, 100, vocabulary=64)

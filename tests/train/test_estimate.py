@@ -506,8 +506,8 @@ def family_checkpoint(tmp_path: Path) -> Callable[[str], Path]:
 @pytest.mark.process
 @pytest.mark.usefixtures("quick")
 def test_the_command_prints_a_table_that_fits(ropectl: Callable[..., tuple[int, str, str]]) -> None:
-    options = "finetune -m yarn --factor 4 --steps 3 --device cpu --dry-run --seq-len 600".split()
-    options += ["--text", str(write_text(Path("..")))]
+    options = ["finetune", "-m", "yarn", "--factor", "4", "--steps", "3", "--device", "cpu", "--dry-run"]
+    options += ["--seq-len", "600", "--text", str(write_text(Path("..")))]
     code, out, _ = ropectl(*options, "--micro-batch", "2", "--loss-chunk", "0")
     assert code == 0
     assert all(len(line) <= 80 for line in out.splitlines())
