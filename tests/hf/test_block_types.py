@@ -13,6 +13,7 @@ from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.hf.config.block_keys import outer_notes
 from ropectl.hf.config.block_types import BLOCK_TYPES, SLOWEST_SPEEDUP, block_notes, check_blocks
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.family_patch import family_patch
@@ -228,12 +229,13 @@ def test_released_files_raise_no_false_alarm(name: str, tmp_path: Path) -> None:
             continue
         written = patched_config(source.writable_config, patch, source.rope.layer_type)
         check_blocks(text_section(written))
-        assert not block_notes(text_section(written)), method
+        assert not block_notes(text_section(written)) + outer_notes(text_section(written)), method
 
 
 @pytest.mark.parametrize("name", methods_as_written())
 def test_what_patch_writes_raises_no_alarm(name: str) -> None:
-    assert not block_notes(methods_as_written()[name])
+    written = methods_as_written()[name]
+    assert not block_notes(written) + outer_notes(written)
 
 
 @pytest.mark.parametrize(
@@ -261,6 +263,51 @@ def test_sections_that_do_not_share_out_the_pairs_are_refused(
     with pytest.raises(ConfigError, match=r"mrope_section is \[.*rotates 32 pairs"):
         describe_rope(place(block_of("yarn", mrope_section=sections)))
     assert describe_rope(place(block_of("yarn", mrope_section=[8, 12, 12]))).method.name == "yarn"
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("rope_scalling", "rope_scaling"),
+        ("rope_scalings", "rope_scaling"),
+        ("rope_parameter", "rope_parameters"),
+        ("rope_tetha", "rope_theta"),
+    ],
+)
+def test_a_misspelt_key_next_to_the_block_is_named(key: str, meant: str) -> None:
+    section = {name: value for name, value in PLAIN.items() if name != meant} | {
+        key: {"rope_type": "linear", "factor": 4.0}
+    }
+    (note,) = outer_notes(section)
+    assert note == f"{key} is not read: did you mean {meant}?"
+    assert not outer_notes({**section, key: None}) and not outer_notes({**section, meant: {"rope_type": "default"}})
+
+
+LENGTH = "original_max_position_embeddings"
+
+
+@pytest.mark.parametrize(
+    ("block", "outer", "words"),
+    [
+        (block_of("yarn"), 1024, "given twice: 1024 next to the scaling block (read) and 2048 in it"),
+        (block_of("yarn"), 2048, ""),
+        ({"rope_type": "linear", "factor": 4.0}, 1024, "1024 next to a scaling block of type 'linear' is not read"),
+        (block_of("linear"), 1024, "is not read. If it is the trained length: --original-length 1024"),
+        (block_of("linear"), 2048, ""),
+        (block_of("default"), 1024, "type 'default' is not read"),
+        (block_of("default"), 8192, ""),
+        (block_of("default"), None, ""),
+    ],
+)
+def test_a_trained_length_without_effect_is_named(block: dict[str, Any], outer: int | None, words: str) -> None:
+    notes = outer_notes(in_scaling(block) | {LENGTH: outer})
+    assert bool(notes) == bool(words) and words in " ".join(notes)
+    assert not outer_notes(in_scaling(block) | {LENGTH: outer}, knows_length=True)
+
+
+def test_a_trained_length_next_to_blocks_of_layers_is_named() -> None:
+    (note,) = outer_notes({**in_a_layer(block_of("yarn")), LENGTH: 1024})
+    assert "next to the blocks of layer types is not read" in note
 
 
 def test_types_that_are_not_known_are_refused_and_not_listed() -> None:

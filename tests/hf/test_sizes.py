@@ -51,6 +51,8 @@ IMPOSSIBLE: list[tuple[str, Any, str]] = [
     ("layer_types", [1, 2], "not a list of names"),
     ("per_layer_config", [1], "not an object of objects"),
     ("head_dim", 33, "rotate in pairs"),
+    ("use_sliding_window", "false", "not true or false"),
+    ("use_sliding_window", 0, "not true or false"),
 ]  # fmt: skip
 
 

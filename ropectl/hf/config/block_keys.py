@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any
 
 from ropectl.errors import UnsupportedModelError
+from ropectl.hf.config.dialects import TYPES_WITH_ORIGINAL_LENGTH, scaling_block, scaling_type
 from ropectl.hf.config.families import UNREAD_IN_LAYER_BLOCKS, family_of
 from ropectl.hf.config.layers import layer_blocks
+from ropectl.printable import shorten
 from ropectl.rope.frequencies import yarn_attention_factor
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.methods.ntk import ntk_base
 
 #: Relative difference between two spellings of one attention factor that is only rounding.
 _SAME = 1e-6
+
+_ORIGINAL = "original_max_position_embeddings"
+
+#: Keys without which a file silently gets the defaults of its class, or no scaling.
+_DECISIVE = ("rope_scaling", "rope_parameters", "rope_theta")
+
+#: Similarity (``difflib`` ratio) from which a key counts as one of these, misspelt: families have keys that are like them.
+_MISSPELT = 0.88
 
 
 def family_parameters(section: Mapping[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
@@ -81,3 +92,35 @@ def block_warnings(parameters: Mapping[str, Any], max_positions: int, length: in
             "write attention_factor, the final value."
         )
     return warnings
+
+
+def outer_notes(section: Mapping[str, Any], knows_length: bool = False) -> list[str]:
+    """Returns notes on keys next to the scaling block that have no effect: misspelt ones, and a second trained length.
+
+    Args:
+        section: The config's text part, as it is stored.
+        knows_length: Whether the user gives the trained length.
+    """
+    notes = []
+    absent = [key for key in _DECISIVE if section.get(key) is None]
+    for key, value in section.items():
+        meant = (
+            difflib.get_close_matches(key, absent, 1, _MISSPELT) if value is not None and key not in _DECISIVE else []
+        )
+        notes += [f"{shorten(key, 40)} is not read: did you mean {name}?" for name in meant]
+    outer, has_layers = section.get(_ORIGINAL), bool(layer_blocks(section))
+    if outer is None or knows_length:
+        return notes
+    block = {} if has_layers else scaling_block(section)
+    inner, rope_type = block.get(_ORIGINAL), scaling_type(block)
+    if rope_type in TYPES_WITH_ORIGINAL_LENGTH:
+        if inner not in (None, outer):
+            notes.append(
+                f"{_ORIGINAL} is given twice: {outer} next to the scaling block (read) and {inner} in it (not read)."
+            )
+    elif outer not in (inner, section.get("max_position_embeddings")):
+        where = "the blocks of layer types" if has_layers else f"a scaling block of type {rope_type!r}"
+        notes.append(
+            f"{_ORIGINAL} = {outer} next to {where} is not read. If it is the trained length: --original-length {outer}"
+        )
+    return notes

@@ -24,6 +24,7 @@ TYPES_WITH_ORIGINAL_LENGTH = ("yarn", "llama3", "longrope")
 CORRECT_FILE = "Correct config.json."
 
 _NUMBER_KEYS = ("rope_theta", "partial_rotary_factor")
+_SWITCHES = ("use_sliding_window", "tie_word_embeddings")
 _BLOCK_NUMBERS = (
     *("rope_theta", "factor", "attention_factor", "attn_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"),
     *("low_freq_factor", "high_freq_factor", "partial_rotary_factor", "short_mscale", "long_mscale", "alpha"),
@@ -89,7 +90,8 @@ def scaling_type(block: Mapping[str, Any]) -> str:
     new, old = (ROPE_TYPE_ALIASES.get(str(name), name) for name in (block.get("rope_type"), block.get("type")))
     if new is not None and old is not None and new != old:
         raise ConfigError(
-            f"The config contradicts itself: rope_type is {new!r}, type is {old!r}.", "Keep one of them in config.json."
+            f"The config contradicts itself: rope_type is {shown(new)}, type is {shown(old)}.",
+            "Keep one of them in config.json.",
         )
     return str(new or old or "default")
 
@@ -123,7 +125,7 @@ def _check_agreement(section: Mapping[str, Any], old: Mapping[str, Any], new: Ma
     kinds = scaling_type(old), scaling_type(new)
     if kinds[0] != kinds[1] or {**right, **left} != {**left, **right}:
         raise ConfigError(
-            f"The config contradicts itself: rope_scaling says {dict(old)}, rope_parameters says {dict(new)}.",
+            f"The config contradicts itself: rope_scaling says {shown(dict(old))}, rope_parameters says {shown(dict(new))}.",
             "Keep one of them in config.json.",
         )
     if old.get("rope_theta") is None and section.get("rope_theta") is None and new.get("rope_theta") is not None:
@@ -175,7 +177,7 @@ def refuse_unsupported(section: Mapping[str, Any]) -> None:
     for key, value in family_of(section).rope_needs.items():
         if section.get(key) != value:
             raise UnsupportedModelError(
-                f"The config says {key} = {section.get(key)}: this model has no rotary positions (others of its type do, with "
+                f"The config says {key} = {shown(section.get(key))}: this model has no rotary positions (others of its type do, with "
                 f"{key} = {value})."
             )
 
@@ -193,6 +195,8 @@ def check_types(config: Mapping[str, Any]) -> None:
         check_type("model_type", part.get("model_type"), str)
     for key in _NUMBER_KEYS:
         check_type(key, section.get(key), float)
+    for key in _SWITCHES:
+        check_type(key, section.get(key), bool)
     for name in ("rope_scaling", "rope_parameters"):
         block = section.get(name)
         if block is not None and not isinstance(block, Mapping):

@@ -33,6 +33,7 @@ from ropectl.hf.config.families import (
 )
 from ropectl.hf.config.layers import attention_window, choose_layer_type, layer_types, layer_warnings
 from ropectl.hf.config.sizes import rotated_part
+from ropectl.printable import shown
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.proportional import common_block
@@ -144,7 +145,7 @@ def describe_rope(
     method = method_from_native(family_parameters(section, parameters), geometry)
     if method is None:
         raise UnsupportedModelError(
-            f"The config scales its rotary embedding with rope_type {rope_type!r}, which ropectl does not know."
+            f"The config scales its rotary embedding with rope_type {shown(rope_type)}, which ropectl does not know."
         )
     for seq_len in (length, 2 * length):  # finds lists of a wrong length and the like
         method.frequencies(geometry, seq_len)

@@ -15,6 +15,7 @@ from ropectl.hf.config.families import (
     family_of,
 )
 from ropectl.names import name_hint
+from ropectl.printable import shorten
 
 
 def layer_blocks(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -52,7 +53,7 @@ def choose_layer_type(section: Mapping[str, Any], layers: str | None) -> str | N
         return DEFAULT_LAYER_TYPE if DEFAULT_LAYER_TYPE in types else (whole or types)[0]
     if layers not in types:
         raise ConfigError(
-            f"layers = {layers!r} is not possible: the layer types with a rotary table are {', '.join(types)}.",
+            f"layers = {layers!r} is not possible: the layer types with a rotary table are {shorten(', '.join(types), 160)}.",
             name_hint(layers, types),
         )
     return layers

@@ -17,6 +17,7 @@ from ropectl.errors import ConfigError
 from ropectl.file_reading import reason_of
 from ropectl.hf.class_defaults import class_config, with_class_defaults
 from ropectl.hf.config.adapter import Adapter, base_of_adapter, is_adapter
+from ropectl.hf.config.block_keys import outer_notes
 from ropectl.hf.config.block_types import block_notes, check_blocks
 from ropectl.hf.config.dialects import check_dialects, check_types, scaling_block, text_section
 from ropectl.hf.config.families import named
@@ -151,7 +152,9 @@ def _read(
         if sidecar is not None and sidecar.layer_type == rope.layer_type:  # else it describes another layer type
             block = scaling_block(text_section(config), rope.layer_type)
             rope = with_sidecar(rope, sidecar, block, place.sidecar)
-    rope = replace(rope, warnings=(*rope.warnings, *block_notes(text_section(place.config))))
+    section = text_section(place.config)
+    unread = [*block_notes(section), *outer_notes(section, knows_length=original_length is not None)]
+    rope = replace(rope, warnings=(*rope.warnings, *unread))
     return ModelSource(
         name, place.location, config, rope, place.gguf_file, revision, place.commit, file_config=place.config
     )
