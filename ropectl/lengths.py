@@ -54,7 +54,13 @@ def parse_lengths(texts: Iterable[str], name: str = "length") -> list[int]:
     """
     lengths: set[int] = set()
     for text in texts:
-        for part in text.split(","):
+        parts = [part.strip() for part in text.split(",")]
+        kept = ",".join(filter(None, parts))
+        if kept and not all(parts):
+            raise ConfigError(
+                f"{name} = {shown(text)} has an empty part: a comma too many.", f"Type: --{name} {shorten(kept)}"
+            )
+        for part in parts:
             lengths.update(_expand(part, name))
     return sorted(lengths)
 

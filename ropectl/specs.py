@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ropectl.errors import ConfigError
 from ropectl.names import near_names
+from ropectl.printable import printable, shorten, shown
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -37,19 +38,56 @@ def split_spec(
         example: A spec to show.
         error: The error raised where the spec is malformed.
     """
-    name, _, rest = spec.strip().partition(":")
+    name, colon, rest = spec.strip().partition(":")
+    hint = f"A spec is NAME[:KEY=VALUE,...], as in {example}"
+    check_typing(spec.strip(), f"the {noun} spec", error)
+    return name.strip(), split_pairs(rest, f"the {noun} spec {shown(spec)}", hint, error, f"{name}:") if colon else {}
+
+
+def split_pairs(
+    text: str, whole: str, hint: str, error: type[ConfigError] = ConfigError, before: str = ""
+) -> dict[str, str]:
+    """Returns the values of ``KEY=VALUE,...`` by key, as they are written.
+
+    Args:
+        text: The pairs.
+        whole: What they are part of, for messages.
+        hint: What to type where a pair is none.
+        error: The error raised where the text is malformed.
+        before: What stands before them, for what to type where a comma is too many.
+    """
+    pairs = [pair.strip() for pair in text.split(",")]
+    if not all(pairs):
+        kept = before + ",".join(filter(None, pairs))
+        raise error(
+            f"{whole[0].upper()}{whole[1:]} has an empty part: a colon or comma too many.",
+            f"Type: {shorten(kept.rstrip(':'))}",
+        )
     parameters: dict[str, str] = {}
-    for pair in filter(None, rest.split(",")):
+    for pair in pairs:
         key, separator, value = (part.strip() for part in pair.partition("="))
         if not separator or not key or not value:
-            raise error(
-                f"{pair!r} in the {noun} spec {spec!r} is not KEY=VALUE.",
-                f"A spec is NAME[:KEY=VALUE,...], as in {example}",
-            )
+            raise error(f"{shown(pair)} in {whole} is not KEY=VALUE.", hint)
         if key in parameters:
-            raise error(f"{key} is given twice in the {noun} spec {spec!r}.")
+            raise error(f"{key} is given twice in {whole}.", "Keep one of them.")
         parameters[key] = value
-    return name.strip(), parameters
+    return parameters
+
+
+def check_typing(text: str, what: str, error: type[ConfigError] = ConfigError) -> None:
+    """Refuses line breaks and other control characters, which nobody types and which hide in copied text.
+
+    Args:
+        text: What was typed.
+        what: Its kind, for the message.
+        error: The error raised.
+    """
+    clean = "".join(character for character in text if printable(character) == character)
+    if clean != text:
+        raise error(
+            f"{what[0].upper()}{what[1:]} {shown(text)} has a line break or another control character in it.",
+            f"Type: {shorten(clean)}",
+        )
 
 
 def format_value(value: Any) -> str:

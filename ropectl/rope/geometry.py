@@ -9,6 +9,7 @@ from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.names import name_hint
+from ropectl.specs import check_typing, split_pairs
 
 #: Far wider than any head; a larger number is a typing error.
 MAX_ROTARY_DIM = 65_536
@@ -88,9 +89,9 @@ class RopeGeometry:
         """
         kinds = {"rotary_dim": int, "rope_theta": float, "original_max_position_embeddings": int, "num_turning": int}
         example = "Type for example: --geometry rotary_dim=128,rope_theta=10000,original_max_position_embeddings=4096"
+        check_typing(text.strip(), "geometry")
         values: dict[str, Any] = {}
-        for pair in text.split(","):
-            key, _, value = (part.strip() for part in pair.partition("="))
+        for key, value in split_pairs(text, "geometry", example).items():
             if key not in kinds:
                 raise ConfigError(f"geometry has no number {key!r}. {name_hint(key, kinds)}", example)
             try:
