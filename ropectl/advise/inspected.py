@@ -12,13 +12,13 @@ from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import ModelConfig
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.geometry import window_note
-from ropectl.hf.config.policy import resolve_factor
+from ropectl.hf.config.policy import extent_option, idle_replace, resolve_factor
 from ropectl.hf.model_settings import ConfigSettings
 from ropectl.hf.tensors.fit import check_tensors
 from ropectl.records import InspectionRecord
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
-from ropectl.rope.registry import all_methods, parse_method
+from ropectl.rope.registry import all_methods, parse_method, takes_factor
 from ropectl.runtimes.facts import llama_config, patch_facts, source_facts
 from ropectl.runtimes.runtime import CheckpointFacts
 
@@ -130,12 +130,21 @@ class Inspected:
         )
 
     def notes(self, method: ScalingMethod) -> list[str]:
-        """Returns warnings about the config, and about a method's target on this model."""
+        """Returns warnings about the config, about options without effect, and about a method's target on this model."""
+        idle = self._idle_factor(method)
         if self.setup is None:
+            return [*idle_replace(self.name, self.settings.replace), *idle]
+        window = window_note(self.setup.source.rope, self.settings.target_length or self.setup.target(method))
+        return [*self.setup.notes, *idle, *([window] if window else [])]
+
+    def _idle_factor(self, method: ScalingMethod) -> list[str]:
+        """Returns a note if a method that was asked for takes no factor, and one is given."""
+        asked, factor = self.settings, self.factor
+        if factor is None:
             return []
-        rope = self.setup.source.rope
-        window = window_note(rope, self.settings.target_length or self.setup.target(method))
-        return [*rope.warnings, *([window] if window else [])]
+        takes = [takes_factor(spec, factor, self.geometry) for spec in asked.methods if self.method(spec) == method]
+        option = extent_option(asked.factor, asked.target_length)
+        return [] if all(takes) else [f"{method.label} takes no extension factor: {option} does not change it."]
 
     def facts(
         self, method: ScalingMethod | None, seq_len: int | None, target_length: int | None

@@ -52,7 +52,7 @@ def patch_gguf_file(settings: PatchSettings) -> PatchRecord:
     is_own = "model" not in settings.model_fields_set
     name, revision = (str(path), None) if is_own else (settings.model, settings.revision)
     source = read_config(name, revision, settings.original_length, strict=settings.strict)
-    plan = plan_patch(settings, source)
+    plan = plan_patch(settings, source, file.rope.method)
     if not is_own:
         _check_same_model(settings, plan, file)
     lengths: dict[str, Any] = {"target_length": plan.target_length, "seq_len": plan.seq_len}

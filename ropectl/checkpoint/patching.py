@@ -50,6 +50,11 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
         settings.layers,
         settings.strict,
     )
+    if settings.merge is not None and source.adapter is None:
+        raise ConfigError(
+            f"--{'merge' if settings.merge else 'no-merge'} is for LoRA adapters, and {source.name} is none.",
+            "Leave it out.",
+        )
     plan = plan_patch(settings, source)
     plan = replace(plan, notes=(*plan.notes, *check_tensors(source, complete=not settings.dry_run)))
     if settings.out is not None:
@@ -62,7 +67,7 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
         reporter.note(note)
     if settings.dry_run:
         return to_json(_dry_run(settings, plan, reporter))
-    if source.adapter is not None and not settings.merge:
+    if source.adapter is not None and settings.merge is False:
         return to_json(_write_adapter(settings, plan, reporter))
     return to_json(_write_checkpoint(settings, plan, reporter))
 
@@ -71,7 +76,7 @@ def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, reporter: Report
     from ropectl.hf.model.loading import check_loadable
 
     assert settings.out is not None
-    if is_rewritten(plan.source, settings.merge):
+    if is_rewritten(plan.source, settings.merge is not False):
 
         def write(aside: Path) -> WrittenFiles:
             reporter.start("loading and saving weights")
@@ -125,7 +130,7 @@ def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> Pa
     folder = Path(plan.source.location)
     config = plan.config(plan.source.writable_config, settings.drop_code)
     record = patch_record(settings, plan, config, {}, tokenizer_config(plan, folder))
-    if is_rewritten(plan.source, settings.merge):
+    if is_rewritten(plan.source, settings.merge is not False):
         described = WrittenFiles(rewritten=True)
     elif folder.is_dir():
         files = list_files(folder, settings.allow_pickle)

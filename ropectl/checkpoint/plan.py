@@ -10,14 +10,15 @@ from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.config.family_patch import family_patch
 from ropectl.hf.config.geometry import window_note
-from ropectl.hf.config.policy import Policy, choose_method, resolve_factor
+from ropectl.hf.config.policy import Policy, choose_method, extent_option, idle_factor, idle_replace, resolve_factor
 from ropectl.hf.config.sidecar import Sidecar, frozen_method
 from ropectl.hf.config.source import ModelSource
 from ropectl.hf.config.writer import patched_config
+from ropectl.rope.config_patch import RopeConfigPatch
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import RopeConfigPatch, ScalingMethod
-from ropectl.rope.notes import method_notes
-from ropectl.rope.registry import parse_method
+from ropectl.rope.method import ScalingMethod
+from ropectl.rope.notes import computes_as_trained, method_notes
+from ropectl.rope.registry import parse_method, takes_factor
 from ropectl.runtimes.facts import NO_LIMIT
 
 
@@ -85,8 +86,13 @@ class PatchPlan:
         return dict(on_disk)
 
 
-def plan_patch(settings: PatchSettings, source: ModelSource) -> PatchPlan:
+def plan_patch(settings: PatchSettings, source: ModelSource, *others: ScalingMethod) -> PatchPlan:
     """Returns the plan for a checkpoint.
+
+    Args:
+        settings: What was asked for.
+        source: The checkpoint.
+        others: Further scalings that ``--replace`` sets aside.
 
     Raises:
         ConfigError: If the request cannot work, or would stack on or lose the scaling of the checkpoint.
@@ -110,6 +116,7 @@ def plan_patch(settings: PatchSettings, source: ModelSource) -> PatchPlan:
         patch = replace(patch, max_position_embeddings=target)
     notes = [
         *rope.warnings,
+        *idle_replace(source.name, settings.replace, rope.method, *others),
         *method_notes(method, rope.geometry, seq_len or rope.geometry.original_max_position_embeddings),
     ]
     if method.depends_on_seq_len and seq_len is None:
@@ -144,11 +151,22 @@ def _method(settings: PatchSettings, source: ModelSource, factor: float | None) 
         return rope.method
     policy = Policy.compose if settings.compose else Policy.replace if settings.replace else Policy.refuse
     method = choose_method(source.name, rope, parse_method(settings.method, factor, rope.geometry), policy)
-    if method.name == "none" and factor is not None and factor > 1:
-        raise ConfigError(
-            f"-m none extends nothing, so the factor {factor:g} cannot be met.", "Leave it out, or name another method."
-        )
+    if factor is not None and not takes_factor(settings.method, factor, rope.geometry):
+        _check_idle_factor(settings, method, rope.geometry, factor)
     return method
+
+
+def _check_idle_factor(settings: PatchSettings, method: ScalingMethod, geometry: RopeGeometry, factor: float) -> None:
+    """Refuses a factor that the method does not take, unless it says the target of one that follows the length."""
+    assert settings.method is not None
+    target, option = geometry.target_length(factor), extent_option(settings.factor, settings.target_length)
+    if not method.depends_on_seq_len:
+        raise idle_factor(settings.method, geometry, factor, option)
+    if settings.freeze_at not in (None, settings.target_length or target):
+        raise ConfigError(
+            f"--freeze-at {settings.freeze_at} is the length of {method.label}, so {option} changes nothing.",
+            f"Leave it out, or type: --freeze-at {target}",
+        )
 
 
 def needs_freezing(method: ScalingMethod, source: ModelSource) -> bool:
@@ -166,9 +184,18 @@ def _check_freezing(method: ScalingMethod, source: ModelSource, seq_len: int | N
         raise ConfigError(
             f"{method.label} does not depend on the length, so there is nothing to freeze.", "Leave out --freeze-at."
         )
+    trained = source.rope.geometry.original_max_position_embeddings
+    hint = f"Type for example: --freeze-at {4 * trained}"
+    if seq_len is not None and seq_len < trained:
+        raise ConfigError(f"freeze-at = {seq_len} is below the trained length of {trained} tokens.", hint)
+    if seq_len is not None and computes_as_trained(method, source.rope.geometry, seq_len):
+        raise ConfigError(
+            f"freeze-at = {seq_len} changes nothing: up to the trained length of {trained} tokens {method.label} is the "
+            "unscaled model.",
+            hint,
+        )
     if seq_len is None and needs_freezing(method, source):
-        geometry = source.rope.geometry
-        length = 4 * geometry.original_max_position_embeddings
+        length = 4 * trained
         raise MethodError(
             f"{method.label} computes other frequencies for every length, and no stock config of this model can express that.",
             f"To write the frequencies of one length, used at all lengths: --freeze-at {length}",

@@ -28,11 +28,11 @@ class PatchSettings(ModelSettings):
         bool, Field(description="hard link weight files instead of copying them"), Option(Panel.output), FOLDER
     ] = False
     merge: Annotated[
-        bool,
+        bool | None,
         Field(description="merge a LoRA adapter into its base, which is the default, or keep it"),
-        Option(Panel.output),
+        Option(Panel.output, names=("--merge/--no-merge",)),
         FOLDER,
-    ] = True
+    ] = None
     dtype: Annotated[
         Dtype,
         Field(

@@ -78,8 +78,10 @@ def stage_adapter(
     """
     assert settings.out is not None
     base, place = shlex.quote(plan.source.location), f"ropectl itself loads {settings.out} as it is."
+    is_scaled = plan.source.adapter is not None and plan.source.adapter.base_rope.method.name != "none"
+    replaces = " --replace" if is_scaled else ""
     command = (
-        f"ropectl patch {base} --replace -m '{plan.method}' -o base-scaled   # then load the adapter on base-scaled"
+        f"ropectl patch {base}{replaces} -m '{plan.method}' -o base-scaled   # then load the adapter on base-scaled"
     )
     with staged(settings.out, settings.overwrite) as aside:
         aside.mkdir()

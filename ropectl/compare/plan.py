@@ -14,10 +14,10 @@ from ropectl.evaluate.shared_config import PASSKEYS, evenly_spaced
 from ropectl.hf.model_settings import CHECKPOINT, SCALING
 from ropectl.records import FEW_DOCUMENTS, PlannedModel
 from ropectl.reporter import Reporter
-from ropectl.rope.method import ScalingMethod
+from ropectl.rope.method import ScalingMethod, short_spec
 from ropectl.rope.methods.none import NoScaling
 from ropectl.rope.notes import method_notes
-from ropectl.rope.registry import all_methods, parse_spec
+from ropectl.rope.registry import all_methods, parse_spec, takes_factor
 from ropectl.tasks.kinds.passkey import Passkey
 from ropectl.tasks.prompt_builder import PromptBuilder
 
@@ -147,7 +147,7 @@ def passkey_prompts(setup: Setup, lengths: Sequence[int] = ()) -> PasskeyPrompts
 
 def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMethod], list[str]]:
     """Returns the methods to compare, each once and the unscaled baseline first, and notes about them."""
-    notes = list(setup.source.rope.warnings)
+    notes = setup.notes
     setups = [replace(setup, factor=factor) for factor in config.all_factors] or [setup]
     chosen = [method for spec in config.methods for method in _methods(spec, setup, setups)]
     existing = setup.source.rope.method
@@ -166,10 +166,27 @@ def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMet
                 )
             else:
                 chosen.extend(each.method(name) for each in setups)
+    notes += _idle_factor_note(setups[0], config)
     methods = list(dict.fromkeys([NoScaling(), existing, *chosen]))
     for method in methods:
         notes.extend(method_notes(method, setup.geometry, seq_len=setup.trained_length))
     return methods, notes
+
+
+def _idle_factor_note(setup: Setup, config: CompareConfig) -> list[str]:
+    """Returns a note on methods that were asked for and take no factor; the baseline is one only where it is alone."""
+    if setup.factor is None:
+        return []
+    idle = [spec for spec in config.methods if not takes_factor(spec, setup.factor, setup.geometry)]
+    if len(idle) < len(config.methods):
+        idle = [spec for spec in idle if spec != NoScaling.name]
+    if not idle:
+        return []
+    named = ", ".join(map(short_spec, idle))
+    return [
+        f"{named}: no extension factor is taken. --factor and --target-length only decide the lengths, and the context that "
+        "the verdict is about."
+    ]
 
 
 def _methods(spec: str, setup: Setup, setups: Sequence[Setup]) -> list[ScalingMethod]:

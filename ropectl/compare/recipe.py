@@ -97,7 +97,7 @@ class Recipe:
         scaling = {
             "method": None if keeps else str(method),
             "replace": existing.name != "none" and not keeps,
-            "target_length": target_length if follows and not keeps else None,
+            "target_length": target_length if follows and not keeps and not freeze else None,
             "freeze_at": max(target_length, seq_len) if freeze else None,
         }
         return make_config(FinetuneSettings, {**defaults, **self.given, **decided, **scaling, "seq_len": seq_len})

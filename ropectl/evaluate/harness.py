@@ -68,9 +68,9 @@ def harness_calls(config: HarnessConfig, reporter: Reporter | None = None) -> di
     if not config.tasks:
         raise ConfigError("No task is named.", "Type for example: --task hellaswag --task arc_easy")
     setup = Setup.of(config)
-    method = asked_method(setup, config.method)
-    for warning in setup.source.rope.warnings:
-        (reporter or Reporter()).note(warning)
+    method, notes = asked_method(setup, config.method, config.length is not None)
+    for note in notes:
+        (reporter or Reporter()).note(note)
     length = config.length or setup.target(method)
     named = {"model", "method", *EXTENT.names(HarnessConfig)}  # the method's spec holds its factor
     changed = [name for group in (SCALING, CHECKPOINT, LOADING, PERMISSION) for name in group.changed(config)]

@@ -6,13 +6,20 @@ from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.evaluate.setup import Setup, default_lengths
+from ropectl.hf.config.policy import extent_option, idle_factor
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.notes import method_notes
+from ropectl.rope.registry import takes_factor
 from ropectl.runs import command_line, package_versions
 
 
-def asked_method(setup: Setup, spec: str | None) -> ScalingMethod:
-    """Returns the method that was asked for; the checkpoint's own without a spec.
+def asked_method(setup: Setup, spec: str | None, has_lengths: bool) -> tuple[ScalingMethod, list[str]]:
+    """Returns the method that was asked for, the checkpoint's own without a spec, and notes on it.
+
+    Args:
+        setup: The model.
+        spec: Method spec; None for the checkpoint's own scaling.
+        has_lengths: Whether lengths were named, so that an extension factor decides none.
 
     Raises:
         ConfigError: If an option has nothing to act on.
@@ -27,7 +34,16 @@ def asked_method(setup: Setup, spec: str | None) -> ScalingMethod:
             "--replace needs a method to replace the checkpoint's scaling with.",
             "Type for example: --replace -m none",
         )
-    return setup.method(spec)
+    method = setup.method(spec)
+    notes = [*setup.notes, *method_notes(method, setup.geometry, seq_len=setup.trained_length)]
+    if spec is not None and setup.factor is not None and not takes_factor(spec, setup.factor, setup.geometry):
+        option = extent_option(setup.config.factor, setup.config.target_length)
+        if has_lengths:
+            raise idle_factor(spec, setup.geometry, setup.factor, option, " beside lengths that are named")
+        notes.append(
+            f"{method.label} takes no extension factor: {option} only decides the longest length that is measured."
+        )
+    return method, notes
 
 
 def method_and_lengths(
@@ -44,12 +60,7 @@ def method_and_lengths(
         ConfigError: If an option has nothing to act on.
         MethodError: If the spec is wrong, or the checkpoint is scaled already.
     """
-    method = asked_method(setup, spec)
-    notes = [*setup.source.rope.warnings, *method_notes(method, setup.geometry, seq_len=setup.trained_length)]
-    if setup.factor is not None and not type(method).fill_factor({}, setup.factor, setup.geometry):
-        notes.append(
-            f"{method.label} has no extension factor: the one asked for only decides the longest length that is measured."
-        )
+    method, notes = asked_method(setup, spec, bool(lengths))
     chosen = sorted(set(lengths)) or default_lengths(setup.trained_length, setup.target(method))
     limit = setup.source.rope.capacity(method)
     beyond = [str(length) for length in chosen if limit is not None and length > limit]

@@ -13,7 +13,7 @@ from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.shared_config import ModelConfig, TextConfig
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.geometry import window_note
-from ropectl.hf.config.policy import Policy, choose_method, resolve_factor
+from ropectl.hf.config.policy import Policy, choose_method, idle_replace, resolve_factor
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.hf.tensors.fit import check_tensors
@@ -74,6 +74,14 @@ class Setup:
     def trained_length(self) -> int:
         """L [tokens]."""
         return self.geometry.original_max_position_embeddings
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know about the config, and about options that it makes idle."""
+        return [
+            *self.source.rope.warnings,
+            *idle_replace(self.source.name, self.config.replace, self.source.rope.method),
+        ]
 
     def method(self, spec: str | None) -> ScalingMethod:
         """Returns the method that a spec names on this model; the checkpoint's own without one.

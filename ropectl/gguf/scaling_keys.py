@@ -19,9 +19,10 @@ from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.gguf.architectures import DIVISOR_TENSORS, DIVISOR_TENSORS_READ, NOT_PATCHED, YARN_BETAS_READ
 from ropectl.gguf.header import GgufHeader, read_header
 from ropectl.gguf.writer import GgufValue
+from ropectl.rope.config_patch import RopeConfigPatch, universal_config
 from ropectl.rope.frequencies import RopeFrequencies, whole_table_divisors, yarn_attention_factor
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import RopeConfigPatch, ScalingMethod, universal_config
+from ropectl.rope.method import ScalingMethod
 
 #: The divisor of a pair that does not turn: cos is 1 exactly, and float32 holds the number.
 STANDING_STILL = 1e30

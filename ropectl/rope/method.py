@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,10 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import Self
 
 from ropectl.errors import MethodError
-from ropectl.rope.frequencies import RopeFrequencies, whole_table_divisors
+from ropectl.rope.config_patch import RopeConfigPatch, universal_config
+from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import MethodGuide
-from ropectl.rope.proportional import SHARE, STOPPING_DIVISOR, proportional_block
+from ropectl.rope.proportional import proportional_block
 from ropectl.specs import explain, format_spec
 
 #: No published method extends further; larger numbers only overflow.
@@ -36,29 +37,11 @@ class Reference(NamedTuple):
         return f"{self.title} ({source})" if source else self.title
 
 
-@dataclass(frozen=True)
-class RopeConfigPatch:
-    """The only thing that may change a model's rotary config.
-
-    Attributes:
-        rope_parameters: The whole block in the transformers 5 dialect, ``rope_theta`` always explicit.
-        max_position_embeddings: The context the config declares [tokens]; its meaning depends on the
-            type, which is why it belongs to the patch.
-        hints: Further keys of the block that change nothing in transformers and make other runtimes
-            compute the same. Not for models whose attention reads such keys too (multi-head latent
-            attention takes its softmax scale from ``mscale_all_dim``).
-    """
-
-    rope_parameters: dict[str, Any]
-    max_position_embeddings: int
-    hints: dict[str, Any] = field(default_factory=dict)
-
-
 def _same_target(given: Any, factor: float, geometry: RopeGeometry) -> bool:
     """Returns whether two factors mean the same number of tokens; anything but a number is left to the field's own check."""
     try:
         return geometry.target_length(float(given)) == geometry.target_length(factor)
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         return True
 
 
@@ -135,6 +118,14 @@ class ScalingMethod(BaseModel, ABC):
         return parameters
 
     @classmethod
+    def check_written(cls, parameters: dict[str, Any], geometry: RopeGeometry) -> None:
+        """Checks what a spec says against the model that it is for, before anything completes it.
+
+        Raises:
+            MethodError: If a parameter that is written there changes nothing of this model.
+        """
+
+    @classmethod
     def missing(cls, parameters: dict[str, Any]) -> list[str]:
         """Returns the names of required parameters that are not given."""
         return [name for name, field in cls.model_fields.items() if field.is_required() and name not in parameters]
@@ -206,31 +197,6 @@ def short_spec(spec: str) -> str:
         key, _, value = pair.partition("=")
         parts.append(f"{key}=[{value.count(':') + 1} values]" if ":" in value else pair)
     return f"{name}:{','.join(parts)}"
-
-
-def universal_config(geometry: RopeGeometry, frequencies: RopeFrequencies, length: int) -> RopeConfigPatch:
-    """Returns the form in which stock transformers can carry any static frequencies.
-
-    ``longrope`` with the divisors as both lists. Original and declared length are the same number, so
-    that runtimes which derive an attention factor from their ratio derive 1; the true factor is given. The
-    divisors are those of a table in which all pairs turn, so that a pair that stands still has a very large one.
-    """
-    length = max(length, geometry.original_max_position_embeddings)
-    factors = [min(divisor, STOPPING_DIVISOR) for divisor in whole_table_divisors(geometry, frequencies)]
-    rope_parameters: dict[str, Any] = {
-        "rope_type": "longrope",
-        "rope_theta": geometry.rope_theta,
-        "factor": 1.0,
-        "short_factor": factors,
-        "long_factor": list(factors),
-        "original_max_position_embeddings": length,
-        "attention_factor": frequencies.attention_factor,
-    }
-    if geometry.num_turning is not None:
-        rope_parameters[SHARE] = 1.0  # the share in the model's own block would shorten this table
-    factor = frequencies.attention_factor
-    hints = {} if factor == 1.0 else {"short_mscale": factor, "long_mscale": factor}  # all that vLLM and sglang read
-    return RopeConfigPatch(rope_parameters, length, hints)
 
 
 def example(method: type[ScalingMethod], name: str) -> str:

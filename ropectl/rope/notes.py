@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from ropectl.rope.frequencies import reach_tokens
+import math
+
+from ropectl.rope.frequencies import REACH_TOLERANCE, reach_tokens, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
+
+
+def computes_as_trained(method: ScalingMethod, geometry: RopeGeometry, seq_len: int | None = None) -> bool:
+    """Returns whether a method leaves everything as it was in training, at a length where it depends on it."""
+    found = method.frequencies(geometry, seq_len)
+    pairs = zip(found.inv_freq, trained_inv_freq(geometry), strict=True)
+    return found.attention_factor == 1 and all(
+        math.isclose(one, other, rel_tol=REACH_TOLERANCE) for one, other in pairs
+    )
 
 
 def method_notes(method: ScalingMethod, geometry: RopeGeometry, seq_len: int | None = None) -> list[str]:
@@ -19,6 +30,8 @@ def method_notes(method: ScalingMethod, geometry: RopeGeometry, seq_len: int | N
     trained = geometry.original_max_position_embeddings
     if getattr(method, "factor", None) == 1.0:
         notes.append(f"{method.label}: factor 1 extends nothing.")
+    elif method.name != "none" and not method.depends_on_seq_len and computes_as_trained(method, geometry):
+        notes.append(f"{method.label} computes what the model was trained with: it extends nothing.")
     if method.depends_on_seq_len and seq_len is None:
         notes.append(f"{method.name} depends on the sequence length; shown for {trained} tokens. Another: --seq-len N")
     target, computed = method.target_length(geometry), reach_tokens(geometry, method.frequencies(geometry, seq_len))

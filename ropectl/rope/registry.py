@@ -57,8 +57,8 @@ def parse_spec(spec: str) -> tuple[type[ScalingMethod], dict[str, Any]]:
     Raises:
         MethodError: If the method is unknown or the spec is not ``NAME[:KEY=VALUE,...]``.
     """
-    method = find_method(spec.partition(":")[0].strip())
-    _, parameters = split_spec(spec, "method", "yarn:factor=8", MethodError)
+    name, parameters = split_spec(spec, "method", "yarn:factor=8", MethodError)
+    method = find_method(name)
     return method, {key: _read_value(value) for key, value in parameters.items()}
 
 
@@ -68,13 +68,15 @@ def parse_method(spec: str, factor: float | None = None, geometry: RopeGeometry 
     Args:
         spec: ``NAME[:KEY=VALUE,...]``.
         factor: Wanted extension factor, which completes a spec that does not give it.
-        geometry: The model's; needed with ``factor``.
+        geometry: The model's, with which written parameters are compared; needed with ``factor``.
 
     Raises:
         MethodError: If the spec is malformed, a parameter is missing, unknown or out of range, or
             ``factor`` contradicts the spec.
     """
     method, parameters = parse_spec(spec)
+    if geometry is not None:
+        method.check_written(parameters, geometry)
     if factor is not None and geometry is not None:
         parameters = method.fill_factor(parameters, factor, geometry)
     missing = method.missing(parameters)
@@ -83,6 +85,12 @@ def parse_method(spec: str, factor: float | None = None, geometry: RopeGeometry 
         hint = example(method, name) + (" (or --factor 4, or --target-length N)" if name == "factor" else "")
         raise MethodError(f"{method.name} needs {name} ({method.model_fields[name].description}).", hint)
     return method.create(parameters)
+
+
+def takes_factor(spec: str, factor: float, geometry: RopeGeometry) -> bool:
+    """Returns whether an extension factor decides, or agrees with, something of the method that a spec names."""
+    method, parameters = parse_spec(spec)
+    return "factor" in parameters or method.fill_factor(dict(parameters), factor, geometry) != parameters
 
 
 def method_from_native(rope_parameters: dict[str, Any], geometry: RopeGeometry) -> ScalingMethod | None:

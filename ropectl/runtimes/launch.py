@@ -11,7 +11,7 @@ from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.families import family_of, name_of
 from ropectl.hf.config.writer import patched_config
 from ropectl.records import NextStep, RuntimeReading
-from ropectl.rope.method import RopeConfigPatch, universal_config
+from ropectl.rope.config_patch import RopeConfigPatch, universal_config
 from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES, relative_difference
 from ropectl.runtimes.runtime import CheckpointFacts
 from ropectl.runtimes.views import ORIGINAL

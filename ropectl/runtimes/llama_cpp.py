@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 
 from ropectl.hf.config.families import named
 from ropectl.records import NextStep, Problem, RuntimeReading
+from ropectl.rope.config_patch import RopeConfigPatch
 from ropectl.rope.frequencies import yarn_attention_factor
-from ropectl.rope.method import RopeConfigPatch
 from ropectl.rope.methods.yarn import blend_by_index
 from ropectl.runtimes import tables
 from ropectl.runtimes.judge import length_lines, read, relative_difference

@@ -113,13 +113,13 @@ class FinetuneSettings(ModelSettings):
         LORA,
     ] = False
     merge: Annotated[
-        bool,
+        bool | None,
         Field(
             description="with lora: write the merged model, which is the default, or the adapter with its method beside it"
         ),
-        Option(Panel.weights),
+        Option(Panel.weights, names=("--merge/--no-merge",)),
         LORA,
-    ] = True
+    ] = None
 
     steps: Annotated[int, Field(ge=1, description="optimizer steps"), Option(Panel.training, "N")] = 400
     batch_size: Annotated[

@@ -276,7 +276,7 @@ def test_a_sidecar_of_another_model_is_left_out_of_account(checkpoint: Checkpoin
 
 
 def test_a_factor_for_no_scaling_is_refused(checkpoint: Checkpoint) -> None:
-    with pytest.raises(ConfigError, match="none extends nothing"):
+    with pytest.raises(ConfigError, match="none takes no extension factor"):
         patch(checkpoint(), method="none", factor=4)
 
 

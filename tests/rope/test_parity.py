@@ -9,8 +9,9 @@ import torch
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
+from ropectl.rope.config_patch import RopeConfigPatch, universal_config
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import RopeConfigPatch, ScalingMethod, universal_config
+from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method
 from tests.rope.test_contract import NAMES, example
 from tests.tolerances import PARITY

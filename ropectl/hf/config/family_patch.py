@@ -10,8 +10,9 @@ from ropectl.errors import MethodError
 from ropectl.hf.config.dialects import block_in_force, text_section
 from ropectl.hf.config.families import LATENT_ATTENTION_KEY, UNREAD_IN_LAYER_BLOCKS, family_of
 from ropectl.hf.config.layers import layer_blocks
+from ropectl.rope.config_patch import RopeConfigPatch, universal_config
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import RopeConfigPatch, ScalingMethod, universal_config
+from ropectl.rope.method import ScalingMethod
 
 #: Methods that need no universal form, for models in which all pairs turn and for those in which some stand still.
 _NATIVE = "yarn, pi, llama3, ntk, abf"

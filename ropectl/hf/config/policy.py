@@ -7,8 +7,8 @@ from enum import Enum
 from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.config.geometry import RopeDescription
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import MAX_FACTOR, ScalingMethod
-from ropectl.rope.registry import parse_spec
+from ropectl.rope.method import MAX_FACTOR, ScalingMethod, short_spec
+from ropectl.rope.registry import parse_spec, takes_factor
 
 
 class Policy(Enum):
@@ -62,6 +62,43 @@ def resolve_factor(geometry: RopeGeometry, factor: float | None, target_length: 
     return implied
 
 
+def extent_option(factor: float | None, target_length: int | None) -> str:
+    """Returns how the extent was asked for, for messages; not both are None."""
+    return f"--target-length {target_length}" if factor is None else f"--factor {factor:g}"
+
+
+def idle_factor(spec: str, geometry: RopeGeometry, factor: float, option: str, because: str = "") -> ConfigError:
+    """Returns the error for an extension factor that nothing reads.
+
+    Args:
+        spec: The spec of a method that does not take it.
+        geometry: The model's.
+        factor: The factor.
+        option: How it was asked for.
+        because: Why nothing else reads it, as the end of a sentence.
+    """
+    name = parse_spec(spec)[0].name
+    is_decided = takes_factor(name, factor, geometry)
+    way = f"let it decide the parameters: -m {name}" if is_decided else "name another method, such as -m yarn"
+    return ConfigError(
+        f"{short_spec(spec)} takes no extension factor, so {option} changes nothing{because}.",
+        f"Leave it out, or {way}.",
+    )
+
+
+def idle_replace(name: str, replace: bool, *methods: ScalingMethod) -> list[str]:
+    """Returns a note where ``--replace`` finds no scaling.
+
+    Args:
+        name: The model, for the note.
+        replace: Whether it was asked for.
+        methods: The scalings that are there.
+    """
+    if not replace or any(method.name != "none" for method in methods):
+        return []
+    return [f"--replace changes nothing: {name} has no scaling to set aside."]
+
+
 def choose_method(
     name: str, rope: RopeDescription, wanted: ScalingMethod, policy: Policy, composable: bool = True
 ) -> ScalingMethod:
@@ -80,6 +117,8 @@ def choose_method(
     wanted.frequencies(rope.geometry)  # finds parameters that do not fit this geometry
     existing = rope.method
     is_taken = existing.name != "none" and wanted.name != "none"
+    if policy is Policy.compose and existing.name == "none":
+        raise MethodError(f"{name} has no scaling that {wanted.label} could be composed with.", "Leave out --compose.")
     if policy is Policy.compose:
         return compose(existing, wanted, rope.geometry)
     if is_taken and policy is Policy.refuse:

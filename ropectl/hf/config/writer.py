@@ -15,7 +15,7 @@ from ropectl.errors import ConfigError
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.families import KEPT_ROPE_KEYS, LAYOUT_KEYS, family_of, name_of, named
 from ropectl.hf.config.layers import choose_layer_type, layer_blocks
-from ropectl.rope.method import RopeConfigPatch
+from ropectl.rope.config_patch import RopeConfigPatch
 
 #: Keys that hold the scaling, in one dialect or the other.
 REPLACED_KEYS = ("rope_parameters", "rope_scaling", "rope_theta", "original_max_position_embeddings")

@@ -29,9 +29,10 @@ from ropectl.hf.model.rotary import (
     verify_rope,
 )
 from ropectl.hf.model.softmax_scale import latent_layers, set_scales
+from ropectl.rope.config_patch import RopeConfigPatch
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import RopeConfigPatch, ScalingMethod
+from ropectl.rope.method import ScalingMethod
 
 #: What of a module is torch's own, or belongs to whoever wrapped it.
 _NOT_ITS_STATE = ("training", "forward")

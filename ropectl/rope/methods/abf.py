@@ -9,10 +9,11 @@ from pydantic import Field
 from typing_extensions import Self
 
 from ropectl.errors import MethodError
+from ropectl.rope.config_patch import RopeConfigPatch
 from ropectl.rope.frequencies import RopeFrequencies, reach_tokens, rebased_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import CACHE_OF_STATIC, MethodGuide
-from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod
+from ropectl.rope.method import Reference, ScalingMethod
 
 
 def critical_base(geometry: RopeGeometry, length: int) -> float:
@@ -58,6 +59,18 @@ class AdjustedBaseFrequency(ScalingMethod):
     def fill_factor(cls, parameters: dict[str, Any], factor: float, geometry: RopeGeometry) -> dict[str, Any]:
         parameters.setdefault("rope_theta", round(critical_base(geometry, geometry.target_length(factor)), 1))
         return parameters
+
+    @classmethod
+    def check_written(cls, parameters: dict[str, Any], geometry: RopeGeometry) -> None:
+        try:
+            is_trained = float(parameters.get("rope_theta", math.nan)) == geometry.rope_theta
+        except (TypeError, ValueError):  # no number at all, which the field refuses
+            return
+        if is_trained:
+            raise MethodError(
+                f"abf: rope_theta = {geometry.rope_theta:g} is the base that the model was trained with: it changes nothing.",
+                f"Give another, such as abf:rope_theta={4 * geometry.rope_theta:g}, or only abf with --factor 4, which decides it.",
+            )
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
         return RopeFrequencies(rebased_inv_freq(geometry, self.rope_theta))

@@ -7,10 +7,11 @@ from typing import Any
 from pydantic import Field
 from typing_extensions import Self
 
+from ropectl.rope.config_patch import RopeConfigPatch
 from ropectl.rope.frequencies import RopeFrequencies, rebased_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import MethodGuide
-from ropectl.rope.method import MAX_FACTOR, Reference, RopeConfigPatch, ScalingMethod
+from ropectl.rope.method import MAX_FACTOR, Reference, ScalingMethod
 from ropectl.rope.methods.ntk import ntk_base
 
 

@@ -7,10 +7,11 @@ from typing import Any
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
+from ropectl.rope.config_patch import RopeConfigPatch
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import CACHE_OF_STATIC, MethodGuide
-from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
+from ropectl.rope.method import Reference, ScalingMethod, factor_field
 from ropectl.rope.methods.ntk_by_parts import blend_by_rotations
 
 

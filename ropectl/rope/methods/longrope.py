@@ -9,10 +9,11 @@ from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from ropectl.errors import MethodError
+from ropectl.rope.config_patch import RopeConfigPatch
 from ropectl.rope.frequencies import RopeFrequencies, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import MethodGuide
-from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
+from ropectl.rope.method import Reference, ScalingMethod, factor_field
 
 Divisors = tuple[float, ...]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ropectl.errors import MethodError
+from ropectl.rope.config_patch import RopeConfigPatch
 from ropectl.rope.frequencies import RopeFrequencies, rebased_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import CACHE_OF_STATIC, MethodGuide
-from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
+from ropectl.rope.method import Reference, ScalingMethod, factor_field
 
 
 def ntk_base(geometry: RopeGeometry, factor: float) -> float:

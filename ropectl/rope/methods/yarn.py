@@ -8,10 +8,11 @@ from typing import Any
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
+from ropectl.rope.config_patch import RopeConfigPatch
 from ropectl.rope.frequencies import RopeFrequencies, blend, clamp_unit, correction_dim, yarn_attention_factor
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import CACHE_OF_STATIC, MethodGuide
-from ropectl.rope.method import Reference, RopeConfigPatch, ScalingMethod, factor_field
+from ropectl.rope.method import Reference, ScalingMethod, factor_field
 
 #: Widens an empty ramp, as transformers and the authors' code do, so that its slope is finite.
 EMPTY_RAMP_WIDTH = 0.001

@@ -15,9 +15,7 @@ class FullStrategy(Strategy):
     def __init__(self, settings: FinetuneSettings) -> None:
         super().__init__(settings)
         if changed := LORA.changed(settings):
-            names = (
-                "no-merge" if name == "merge" else name.replace("_", "-") for name in changed
-            )  # it is on by default
+            names = ("no-merge" if getattr(settings, name) is False else name.replace("_", "-") for name in changed)
             raise ConfigError(
                 f"{', '.join(names)} has no effect where all weights are trained.",
                 "Type: --strategy lora",

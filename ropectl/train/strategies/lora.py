@@ -19,7 +19,7 @@ class LoraStrategy(Strategy):
 
     def __init__(self, settings: FinetuneSettings) -> None:
         super().__init__(settings)
-        self.keeps_adapter = not settings.merge
+        self.keeps_adapter = settings.merge is False
         try:
             import peft  # noqa: F401
         except ImportError:
