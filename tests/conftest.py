@@ -23,7 +23,7 @@ import pytest
 
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.rope.geometry import RopeGeometry
-from tests.processes import run_python
+from tests.processes import AFRESH, ROOT, as_script, run_python
 
 if TYPE_CHECKING:  # imported where it is used: the process that only hands tests out to others needs none of it
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -209,19 +209,16 @@ def ropectl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 @pytest.fixture
 def warm_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ropectl runs with this Python to read a checkpoint anew starts warm, with ropectl taken out.
+    """What ropectl runs with this Python (code that reads a checkpoint anew, a runtime's script) starts warm.
 
     That a fresh interpreter does the same is for the tests that do without this.
     """
-    forget = (
-        "import sys; [sys.modules.pop(name) for name in list(sys.modules) if name.partition('.')[0] == 'ropectl']\n"
-    )
-
     fresh = subprocess.run
 
     def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-        if command[:2] != [sys.executable, "-c"]:
+        if command[0] != sys.executable or not (command[1] == "-c" or command[1].endswith(".py")):
             return fresh(command, **options)
-        return run_python(["-c", forget + command[2], *command[3:]])
+        code, arguments = (command[2], command[3:]) if command[1] == "-c" else (as_script(command[1]), command[2:])
+        return run_python(["-c", AFRESH + code, *arguments], cwd=Path(options.get("cwd") or ROOT))
 
     monkeypatch.setattr(subprocess, "run", run)

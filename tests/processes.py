@@ -20,6 +20,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
+#: Code that a process runs first to find ropectl and the tests as a fresh one would, with the libraries still imported.
+AFRESH = """import os, sys
+for name in [name for name in sys.modules if name.partition(".")[0] in ("ropectl", "tests", "scripts")]:
+    del sys.modules[name]
+sys.path[:0] = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+"""
+
+
+def as_script(path: str) -> str:
+    """The code that runs a file as ``python FILE`` does."""
+    folder = str(Path(path).parent)
+    return f"import runpy, sys; sys.path.insert(0, {folder!r}); runpy.run_path({path!r}, run_name='__main__')"
+
 
 class Running:
     """A process that has been started: like ``subprocess.Popen``, with what it prints in two files.

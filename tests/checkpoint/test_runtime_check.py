@@ -57,6 +57,7 @@ def arguments(model: Path, *more: str, runtime: str = "vllm") -> list[str]:
     return ["verify-runtime", str(model), "--runtime", runtime, "--python", sys.executable, *more]
 
 
+@pytest.mark.usefixtures("warm_probe")
 def test_a_runtime_that_computes_the_same(patched: Path, ropectl: Run, tmp_path: Path) -> None:
     record_file = tmp_path / "record.json"
     code, out, _ = ropectl(*arguments(patched, "--length", "400", "--format", "json", "-o", str(record_file)))
@@ -66,6 +67,7 @@ def test_a_runtime_that_computes_the_same(patched: Path, ropectl: Run, tmp_path:
     assert record["num_past_trained_length"] == 272 and record["runtime_version"] == "vllm 0.0 (stand-in)"
 
 
+@pytest.mark.usefixtures("warm_probe")
 def test_a_runtime_that_ignores_the_scaling_is_found(
     patched: Path, ropectl: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +76,7 @@ def test_a_runtime_that_ignores_the_scaling_is_found(
     assert code == 1 and "vllm computes something else" in out and "50 compared" in out
 
 
+@pytest.mark.usefixtures("warm_probe")
 def test_what_cannot_work_is_said(patched: Path, ropectl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, err = ropectl(*arguments(patched, runtime="tgi"))
     assert code == 2 and "Known: vllm, llama.cpp" in err
@@ -86,16 +89,20 @@ def test_what_cannot_work_is_said(patched: Path, ropectl: Run, monkeypatch: pyte
     assert code == 1 and "no such kernel" in err and "Traceback" not in err
 
 
-def test_where_the_runtime_looks(patched: Path, ropectl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It starts in another folder, so relative places are no longer what they were; and it knows no built-in model."""
+def test_a_runtime_starts_in_another_folder(patched: Path, ropectl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative places are no longer what they were there."""
     (patched.parent / "python").symlink_to(sys.executable)
     monkeypatch.setenv("PYTHONPATH", ":".join(sys.path), prepend=":")
     monkeypatch.chdir(patched.parent)
-    for model in (patched.name, "builtin:tiny"):
-        _, out, err = ropectl(
-            "verify-runtime", model, "--runtime", "vllm", "--python", "./python", "--length", "64", "--format", "json"
-        )
-        assert out and json.loads(out)["num_tokens"] == 64, err
+    arguments = ["verify-runtime", patched.name, "--runtime", "vllm", "--python", "./python"]
+    _, out, err = ropectl(*arguments, "--length", "64", "--format", "json")
+    assert out and json.loads(out)["num_tokens"] == 64, err
+
+
+@pytest.mark.usefixtures("patched", "warm_probe")
+def test_a_runtime_knows_no_builtin_model(ropectl: Run) -> None:
+    _, out, err = ropectl(*arguments(Path("builtin:tiny"), "--length", "64", "--format", "json"))
+    assert out and json.loads(out)["num_tokens"] == 64, err
 
 
 def test_a_python_that_cannot_be_run(patched: Path, ropectl: Run) -> None:

@@ -14,25 +14,23 @@ from tests.processes import Running
 
 pytestmark = pytest.mark.process
 
-ARGUMENTS = [
-    "compare-methods",
-    "-m",
-    "pi",
-    "-m",
-    "yarn",
-    "--factor",
-    "2",
-    "--documents",
-    "2",
-    "--trials",
-    "1",
-    "--depths",
-    "2",
-]
+#: The command with a pause before every measured cell of passkeys, so that it is met at work.
+PACED = """
+import time
+from ropectl.cli.app import main
+from ropectl.compare import factory
+answer = factory.answer_prompts
+def paced(*arguments, **options):
+    time.sleep(0.3)
+    return answer(*arguments, **options)
+factory.answer_prompts = paced
+main()
+"""
+ARGUMENTS = ["-m", "pi", "-m", "yarn", "--factor", "2", "--documents", "2", "--trials", "1", "--depths", "2"]
 
 
-def start(folder: Path) -> Running:
-    return Running(["-m", "ropectl", *ARGUMENTS, "-o", folder, "--format", "json"])
+def start(model: Path, folder: Path, how: tuple[str, str] = ("-m", "ropectl")) -> Running:
+    return Running([*how, "compare-methods", model, *ARGUMENTS, "-o", folder, "--format", "json"])
 
 
 def without_times(record: Any) -> Any:
@@ -42,15 +40,17 @@ def without_times(record: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    process = start(tmp_path_factory.mktemp("whole") / "run")
+def uninterrupted(saved_tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    process = start(saved_tiny, tmp_path_factory.mktemp("whole") / "run")
     return without_times(json.loads(process.communicate()[0]))
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
-def test_interrupted_and_continued(tmp_path: Path, uninterrupted: Any, number: signal.Signals, code: int) -> None:
+def test_interrupted_and_continued(
+    saved_tiny: Path, tmp_path: Path, uninterrupted: Any, number: signal.Signals, code: int
+) -> None:
     cells = tmp_path / "run" / "cells"
-    process = start(tmp_path / "run")
+    process = start(saved_tiny, tmp_path / "run", ("-c", PACED))
     deadline = time.monotonic() + 120
     while len(list(cells.glob("*.json"))) < 2:
         assert process.poll() is None and time.monotonic() < deadline
@@ -64,6 +64,6 @@ def test_interrupted_and_continued(tmp_path: Path, uninterrupted: Any, number: s
     assert all("result" in json.loads(path.read_text()) for path in records)
     before = {path: path.read_bytes() for path in records}
 
-    again = start(tmp_path / "run")
+    again = start(saved_tiny, tmp_path / "run")
     assert without_times(json.loads(again.communicate()[0])) == uninterrupted
     assert all(path.read_bytes() == content for path, content in before.items())
