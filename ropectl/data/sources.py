@@ -73,6 +73,16 @@ def source_identity(source: str) -> list[Any]:
         return [kind.name, kind.identity(source)]
 
 
+def check_source(source: str) -> None:
+    """Checks that a text is there, as far as that is known without reading it or asking the hub.
+
+    Raises:
+        DataError: If it is not.
+    """
+    if not _kind(source).is_remote:
+        source_identity(source)
+
+
 def same_source(one: str, other: str) -> bool:
     """Returns whether two sources are the same text, however they are written; the hub is not asked.
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ class TokenStore:
         lengths: Tokens of each document, BOS included where there is one, ``(documents,)`` int64.
         num_documents: Documents; empty ones are left out.
         num_tokens: Tokens of all of them.
+        is_new: Whether it was built a moment ago.
         largest_token: The largest token; -1 where there is none.
         fingerprint: Hash of all tokens and of where documents end.
 
@@ -58,6 +60,7 @@ class TokenStore:
     def __init__(self, folder: Path) -> None:
         from datasets import Dataset
 
+        self._folder, self.is_new = folder, False
         facts = json.loads((folder / _FACTS_FILE).read_text())
         path = folder / _TOKENS_FILE
         if path.stat().st_size != facts["num_bytes"]:
@@ -122,6 +125,7 @@ class TokenStore:
         }
         folder = (cache or cache_folder()) / content_id(key)
         store = cls.find(folder)
+        is_new = store is None
         if store is None:
             documents = open_source(source)
             with scratch_folder(folder) as scratch:
@@ -131,7 +135,16 @@ class TokenStore:
             if store is None:
                 raise ConfigError(f"The tokens in {folder} are damaged right after they were written.", CACHE_HINT)
         check_vocabulary(source, store.largest_token, vocabulary)
+        store.is_new = is_new
         return store
+
+    def discard(self) -> None:
+        """Removes a store that was built a moment ago, because nothing can be made of it; an older one stays."""
+        if self.is_new:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            with suppress(OSError):  # the first that is not empty
+                for place in self._folder.parents:
+                    place.rmdir()
 
     @classmethod
     def find(cls, folder: Path) -> TokenStore | None:

@@ -10,10 +10,11 @@ from pathlib import Path
 from ropectl.checkpoint.staging import prepare_place
 from ropectl.checkpoint.weights import source_places
 from ropectl.data.address import exists, parse_address
+from ropectl.data.sources import check_source
 from ropectl.data.tokens import bos_token
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
-from ropectl.hf.model.loading import LoadOptions, load_tokenizer
+from ropectl.hf.model.loading import LoadOptions, check_loadable, load_tokenizer
 from ropectl.reporter import Reporter
 from ropectl.train.run_state.outcome import Finetuned
 from ropectl.train.run_state.run_folder import TrainingFolder
@@ -38,6 +39,12 @@ def finetune(settings: FinetuneSettings, reporter: Reporter | None = None) -> Fi
 
     check_base(task.source, task.strategy)
     folder = checked_folder(task)
+    for text in filter(None, (settings.text, settings.eval_text)):
+        check_source(text)
+    if not settings.dry_run:
+        check_loadable(
+            task.source, LoadOptions(trust_remote_code=settings.trust_remote_code, allow_pickle=settings.allow_pickle)
+        )
     for note in task.plan.notes:
         reporter.note(note)
     from ropectl.train.engine.accelerator import make_accelerator

@@ -12,6 +12,7 @@ from ropectl.errors import ConfigError
 from ropectl.reporter import Reporter
 from ropectl.train.checks.validation import make_validation
 from ropectl.train.context_parallel.sharing import Sharing, check_shared
+from ropectl.train.context_parallel.sizes import check_group_size
 from ropectl.train.data.prepare import make_data
 from ropectl.train.engine.activation_checkpointing import check_choice
 from ropectl.train.failures import failures_explained
@@ -40,6 +41,7 @@ def run(
         reporter: Shows progress and notes.
     """
     settings = task.settings
+    check_group_size(settings.cp_size, accelerator.num_processes)
     check_choice(settings.activation_checkpointing, accelerator.device.type)
     with accelerator.main_process_first(), accelerator.local_main_process_first():  # a machine may have its own cache
         reporter.start("reading text")

@@ -40,6 +40,11 @@ class TextFiles(TextSource):
         """
         address = parse_address(source, "#")
         paths = _paths(address.name, source)
+        if address.field and not any(path.suffix in READERS for path in paths):
+            raise DataError(
+                f"{source!r} names a field, and {paths[0].name} has none: it is one text.",
+                f"Fields are in {', '.join(READERS)} files.",
+            )
         return (document for path in paths for document in READERS.get(path.suffix, _whole_text)(path, address.field))
 
     def identity(self, source: str) -> Any:

@@ -83,6 +83,7 @@ def load_tokenizer(source: ModelSource, options: LoadOptions) -> Any:
     check_tokenizer_files(source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source.tokenizer_location, **_common_arguments(source, options))
+        tokenizer.encode("A word.", add_special_tokens=False)  # what lacks its words fails only here
     except (
         BaseException
     ) as error:  # a file of another shape raises anything, and the library's own panics are no Exceptions
@@ -113,7 +114,8 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
         arguments["device_map"] = {"": device}  # straight to the device, without a copy in host memory
     if options.attention:
         arguments["attn_implementation"] = options.attention
-    check_loadable(source, options)
+    if not has_known_tensors(source):  # else that was seen without the class, when the config was read
+        check_loadable(source, options)
     model = _complete_model(source, options, arguments)
     model.eval()
     rope = source.loaded_rope
@@ -129,13 +131,13 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
 def check_loadable(source: ModelSource, options: LoadOptions) -> None:
     """Checks by the headers of its weight files that a model's class finds all its weights; none is read.
 
-    Models whose tensors are known without their class, quantised ones and single files pass.
+    Quantised models and single files pass.
 
     Raises:
         ConfigError: If weights are missing, left over, or have other shapes than the config says.
     """
     is_folder = source.gguf_file is None and Path(source.location).is_dir()
-    if is_folder and not has_known_tensors(source) and "quantization_config" not in source.config:
+    if is_folder and "quantization_config" not in source.config:
         _complete_model(source, options, {"device_map": "meta"})
 
 

@@ -35,6 +35,7 @@ from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.layers import layer_blocks, window_width
 from ropectl.hf.model.rotary import text_config_values
 from ropectl.train.context_parallel.attention import TRAIN_WITHOUT, no_mask, shared_attention
+from ropectl.train.context_parallel.sizes import check_group_size
 
 #: The name of the attention implementation, before the size of the group.
 NAME = "ropectl_context_parallel"
@@ -106,17 +107,9 @@ class ContextParallel:
         """
         if size == 1:
             return None
-        if not (dist.is_available() and dist.is_initialized()):
-            raise ConfigError(
-                f"cp-size = {size} needs {size} processes, and this is one process on its own.",
-                f"Start it with: accelerate launch --num_processes {size} -m ropectl finetune ...",
-            )
-        world, rank = dist.get_world_size(), dist.get_rank()
-        if world % size:
-            raise ConfigError(
-                f"cp-size = {size} does not divide the {world} processes.",
-                f"Start a multiple of {size} processes, or choose a divisor of {world}.",
-            )
+        is_alone = not (dist.is_available() and dist.is_initialized())
+        world, rank = (1, 0) if is_alone else (dist.get_world_size(), dist.get_rank())
+        check_group_size(size, world)
         # Every rank has to take part in making every group.
         groups = [dist.new_group(list(range(start, start + size))) for start in range(0, world, size)]
         return cls(size, rank % size, groups[rank // size], rank // size, world // size)

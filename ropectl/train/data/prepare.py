@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ropectl.data.token_store import TokenStore
+from ropectl.errors import ConfigError
 from ropectl.hf.config.dialects import text_section
 from ropectl.train.data.packing import plan_blocks
 from ropectl.train.data.samples import TrainingData
@@ -34,13 +35,17 @@ def make_data(task: Task, tokenizer: Any, bos_token_id: int | None, progress: Ca
         settings.text, tokenizer, bos_token_id,
         max_tokens=max(MIN_TOKENS, settings.steps * settings.batch_size * task.seq_len), vocabulary=vocabulary, progress=progress,
     )  # fmt: skip
-    return TrainingData(
-        store,
-        plan_blocks(store.lengths, task.seq_len, settings.packing),
-        tokenizer,
-        bos_token_id,
-        settings,
-        seq_len=task.seq_len,
-        target_length=task.target_length,
-        short_length=task.plan.geometry.original_max_position_embeddings,
-    )
+    try:
+        return TrainingData(
+            store,
+            plan_blocks(store.lengths, task.seq_len, settings.packing),
+            tokenizer,
+            bos_token_id,
+            settings,
+            seq_len=task.seq_len,
+            target_length=task.target_length,
+            short_length=task.plan.geometry.original_max_position_embeddings,
+        )
+    except ConfigError:
+        store.discard()
+        raise
