@@ -74,7 +74,8 @@ def read_gguf_config(path: Path) -> dict[str, Any]:
     if "vocab_size" not in config and isinstance(tokens, SkippedList | list):
         config["vocab_size"] = tokens.length if isinstance(tokens, SkippedList) else len(tokens)
     if header.own("rope.freq_base") is None and header.own("rope.dimension_count") is None:
-        return config  # learned positions or none: nothing rotates
+        # Learned positions or none: nothing rotates, and layers without attention have no heads.
+        return {name: value for name, value in config.items() if value != 0}
     config |= _dimensions(header, config)
     config["rope_theta"] = header.own("rope.freq_base", DEFAULT_ROPE_THETA)
     rotary_dim = header.own("rope.dimension_count") or config.get("head_dim", 0)

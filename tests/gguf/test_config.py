@@ -77,8 +77,9 @@ def test_a_file_without_a_base_has_that_of_llama_cpp(tmp_path: Path) -> None:
     assert read_config(str(path)).rope.geometry == RopeGeometry(HEAD_DIM, 10_000.0, LENGTH)
 
 
-def test_a_file_without_rotary_keys_is_refused(tmp_path: Path) -> None:
-    path = write_tiny(tmp_path / "tiny.gguf", "gpt2", remove=["rope.freq_base", "rope.dimension_count"])
+@pytest.mark.parametrize("keys", [{}, {"attention.head_count": 0, "attention.head_count_kv": 0}], ids=["", "no heads"])
+def test_a_file_without_rotary_keys_is_refused_for_that(tmp_path: Path, keys: dict[str, Any]) -> None:
+    path = write_tiny(tmp_path / "tiny.gguf", "gpt2", keys, remove=["rope.freq_base", "rope.dimension_count"])
     with pytest.raises(UnsupportedModelError, match="no rope_theta"):
         read_config(str(path))
 

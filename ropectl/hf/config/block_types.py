@@ -84,9 +84,13 @@ def check_blocks(section: Mapping[str, Any]) -> None:
             has a block for one layer type.
         MethodError: If a value is missing.
     """
-    has_layers = False
     for label, block in _blocks(section):
-        has_layers = has_layers or "." in label
+        if "." in label and section.get("model_type") in SELF_CONTAINED_CONFIGS:
+            raise ConfigError(
+                f"The config's {label} is a block for one layer type, but models of type {section['model_type']!r} have one "
+                "rotary table for all layers.",
+                CORRECT_FILE,
+            )
         rope_type = scaling_type(block)
         kind = BLOCK_TYPES.get(rope_type)
         if kind is None or _is_beside_layers(block):
@@ -102,12 +106,6 @@ def check_blocks(section: Mapping[str, Any]) -> None:
                 f"The config's {label}.{null[0]} is null, which transformers does not take for absent.",
                 "Leave it out of config.json, or write its value.",
             )
-    if has_layers and section.get("model_type") in SELF_CONTAINED_CONFIGS:
-        raise ConfigError(
-            f"The config has a scaling block for a single layer type, but models of type {section['model_type']!r} have one "
-            "rotary table for all layers.",
-            CORRECT_FILE,
-        )
 
 
 def block_notes(section: Mapping[str, Any]) -> list[str]:
