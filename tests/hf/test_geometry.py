@@ -191,6 +191,12 @@ def test_top_level_trained_length_wins_as_in_transformers() -> None:
     assert found.geometry.original_max_position_embeddings == 4096
 
 
+def test_a_null_base_is_not_the_default_of_the_class() -> None:
+    with pytest.raises(ConfigError, match="rope_theta is null"):
+        check_dialects(config(rope_theta=None))
+    check_dialects(config(rope_theta=None, rope_parameters={"rope_type": "default", "rope_theta": 1e4}))
+
+
 def test_two_bases_are_said() -> None:
     found = describe_rope(config(rope_parameters={"rope_type": "default", "rope_theta": 1e6}))
     assert found.geometry.rope_theta == 1e6

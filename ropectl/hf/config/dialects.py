@@ -112,6 +112,12 @@ def check_dialects(config: Mapping[str, Any], knows_length: bool = False) -> Non
     new = blocks.get(family_of(section).layer_scaling) if blocks else section.get("rope_parameters")
     if old and new:
         _check_agreement(section, old, new)
+    given = [block for block in (old, new, *blocks.values()) if (block or {}).get("rope_theta") is not None]
+    if "rope_theta" in section and section["rope_theta"] is None and not given:
+        raise ConfigError(
+            "The config's rope_theta is null, which transformers does not take for absent.",
+            "Leave it out of config.json, or write its value.",
+        )
     for layer_type in blocks or (None,):
         block = scaling_block(section, layer_type)
         rope_type = scaling_type(block)
