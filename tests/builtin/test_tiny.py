@@ -59,7 +59,7 @@ def test_more_context_helps_inside_the_window(tiny: Setup) -> None:
 def test_fails_past_the_window_and_is_repaired(tiny: Setup) -> None:
     lengths = [512, 2048]
     documents = tiny.documents(lengths)
-    documents = replace(documents, documents=documents.documents[:6])
+    documents = replace(documents, documents=documents.documents[:4])
     measured = {
         spec: prefix_points(tiny.model, parse_method(spec), tiny.geometry, documents, lengths)
         for spec in ("none", "yarn:factor=4")
@@ -67,5 +67,5 @@ def test_fails_past_the_window_and_is_repaired(tiny: Setup) -> None:
     perplexity = {spec: [point.perplexity or 0.0 for point in points] for spec, points in measured.items()}
     assert perplexity["none"][1] > 2 * perplexity["none"][0]
     assert perplexity["yarn:factor=4"][1] < perplexity["none"][1] / 2
-    assert max(passkeys(tiny, "none", 2048, trials=2)) == 0.0
+    assert max(passkeys(tiny, "none", 2048, trials=1)) == 0.0
     assert min(passkeys(tiny, "yarn:factor=4", 2048, trials=2)) >= 0.5

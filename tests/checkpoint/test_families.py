@@ -17,7 +17,7 @@ from ropectl.hf.config.source import read_config
 from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.registry import parse_method
-from tests.hf.test_families import CENSUS, NOT_BUILT, logits
+from tests.hf.test_families import BUILT, logits
 from tests.hf.tiny_families import tiny_model
 
 transformers.logging.set_verbosity_error()
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("model_type", [name for name in CENSUS.supported if name not in NOT_BUILT])
+@pytest.mark.parametrize("model_type", BUILT)
 def test_patched_and_loaded(model_type: str, tmp_path: Path) -> None:
     """The result in stock classes is what the source computes under the method, to the last bit."""
     tiny_model(model_type).save_pretrained(tmp_path / "source")

@@ -108,9 +108,12 @@ def _cells(part: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "error", ["ImportError('libcudart.so.12 is missing')", "RuntimeError('libcudart.so.12 is missing')"]
+    ("error", "command"),
+    [
+        ("ImportError('libcudart.so.12 is missing')", "eval-perplexity"),
+        ("RuntimeError('libcudart.so.12 is missing')", "inspect --self-test"),
+    ],
 )
-@pytest.mark.parametrize("command", ["eval-perplexity", "inspect --self-test"])
 def test_a_torch_that_does_not_import_is_named(tmp_path: Path, error: str, command: str) -> None:
     """transformers says of it that it could not import a module of its own."""
     (tmp_path / "torch.py").write_text(f"raise {error}")

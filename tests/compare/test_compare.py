@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,52 @@ pytestmark = pytest.mark.process
 Run = Callable[..., tuple[int, str, str]]
 
 
+def all_methods_of(model: Path) -> CompareConfig:
+    """Every method on a random model of 128 trained tokens."""
+    return CompareConfig(model=str(model), factor=4, lengths=(128, 200, 512), documents=2, trials=2, depths=2)
+
+
 @pytest.fixture
 def config(checkpoint: Callable[..., Path]) -> CompareConfig:
-    """Every method on a random model of 128 trained tokens."""
-    return CompareConfig(model=str(checkpoint()), factor=4, lengths=(128, 200, 512), documents=2, trials=2, depths=2)
+    """All methods, on a model of the test's own."""
+    return all_methods_of(checkpoint())
+
+
+@dataclass
+class Finished:
+    """A comparison that nothing interrupted, which tests copy."""
+
+    config: CompareConfig
+    folder: Path
+    record: Any
+    notes: list[str]
+    num_failed: int
+    num_loads: int
+
+    @classmethod
+    def of(cls, config: CompareConfig, folder: Path) -> Finished:
+        reporter, loads, load = Reporter(), [], setup.load_model
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(setup, "load_model", lambda *args: loads.append(1) or load(*args))
+            done = compare_methods(config, folder, reporter)
+        return cls(config, folder, done.record, reporter.notes, done.num_failed, len(loads))
+
+    def copy(self, place: Path) -> Path:
+        """The folder once more."""
+        return shutil.copytree(self.folder, place / "run", copy_function=shutil.copy2)
+
+
+@pytest.fixture(scope="module")
+def whole(saved_tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """Of every method."""
+    return Finished.of(all_methods_of(saved_tiny), tmp_path_factory.mktemp("whole") / "run")
+
+
+@pytest.fixture(scope="module")
+def few(saved_tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """Of one method."""
+    config = all_methods_of(saved_tiny).model_copy(update={"methods": ("pi",), "lengths": (128, 200)})
+    return Finished.of(config, tmp_path_factory.mktemp("few") / "run")
 
 
 def without_times(record: Any) -> Any:
@@ -38,13 +82,11 @@ def without_times(record: Any) -> Any:
     return [without_times(value) for value in record] if isinstance(record, list) else record
 
 
-def test_every_method_is_compared(config: CompareConfig, tmp_path: Path) -> None:
-    reporter = Reporter()
-    comparison = compare_methods(config, tmp_path / "run", reporter)
-    record = comparison.record
+def test_every_method_is_compared(whole: Finished) -> None:
+    record = whole.record
     names = [row["method"].partition(":")[0] for row in record["rows"]]
     assert names == [name for name in all_methods() if name != "longrope"] and names[0] == "none"
-    assert any("longrope is not compared" in note and "long_factor" in note for note in reporter.notes)
+    assert any("longrope is not compared" in note and "long_factor" in note for note in whole.notes)
     assert {"model", "text", "protocol", "lengths", "rows", "pick", "manifest"} <= set(record)
     for row in record["rows"]:
         assert {"method", "perplexity", "passkey", "reach", "short_delta", "seconds"} <= set(row)
@@ -54,15 +96,14 @@ def test_every_method_is_compared(config: CompareConfig, tmp_path: Path) -> None
             "4 trials are no verdict"
         )
     assert record["rows"][0]["short_delta"] == 0.0
-    assert json.loads((tmp_path / "run" / "comparison.json").read_text()) == record
-    assert comparison.num_failed == 0
+    assert json.loads((whole.folder / "comparison.json").read_text()) == record
+    assert (whole.num_failed, whole.num_loads) == (0, 1)
 
 
-def test_numbers_equal_the_single_commands(config: CompareConfig, tmp_path: Path) -> None:
+def test_numbers_equal_the_single_commands(whole: Finished) -> None:
     """Bit-equal: neither the order of methods nor what else is measured changes a number."""
-    record = compare_methods(config, tmp_path / "run").record
-    shared = {"model": config.model, "factor": 4, "lengths": (512, 200, 128)}
-    for row in record["rows"]:
+    shared = {"model": whole.config.model, "factor": 4, "lengths": (512, 200, 128)}
+    for row in whole.record["rows"]:
         spec = row["method"]
         if spec == "none":
             continue
@@ -82,25 +123,14 @@ def test_the_baseline_and_a_trained_length_are_always_there(config: CompareConfi
     assert record["rows"][1]["short_delta"] is not None
 
 
-def test_one_model_load(config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loads = []
-    original = setup.load_model
-    monkeypatch.setattr(setup, "load_model", lambda *args: loads.append(1) or original(*args))
-    compare_methods(config, tmp_path / "run")
-    assert loads == [1]
-
-
 def test_a_second_run_measures_nothing_and_says_the_same(
-    config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = compare_methods(config, tmp_path / "run").record
     monkeypatch.setattr(setup, "load_model", lambda *_: pytest.fail("weights were loaded"))
-    second = compare_methods(config, tmp_path / "run").record
-    assert second == first
+    assert compare_methods(whole.config, whole.copy(tmp_path)).record == whole.record
 
 
-def test_an_interrupted_run_continues(config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = compare_methods(config, tmp_path / "whole").record
+def test_an_interrupted_run_continues(whole: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     original = factory.answer_prompts
 
@@ -112,21 +142,19 @@ def test_an_interrupted_run_continues(config: CompareConfig, tmp_path: Path, mon
 
     monkeypatch.setattr(factory, "answer_prompts", killed)
     with pytest.raises(KeyboardInterrupt):
-        compare_methods(config, tmp_path / "run")
+        compare_methods(whole.config, tmp_path / "run")
     assert not (tmp_path / "run" / "comparison.json").exists()
     finished = {path: path.read_bytes() for path in (tmp_path / "run" / "cells").glob("*.json")}
     assert finished and not list((tmp_path / "run").rglob("*.tmp"))
-    resumed = compare_methods(config, tmp_path / "run").record
-    assert without_times(resumed) == without_times(whole)
+    resumed = compare_methods(whole.config, tmp_path / "run").record
+    assert without_times(resumed) == without_times(whole.record)
     assert all(path.read_bytes() == content for path, content in finished.items())
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "{}"])
-def test_a_damaged_record_is_measured_again(config: CompareConfig, tmp_path: Path, damage: str) -> None:
-    few = config.model_copy(update={"methods": ("pi",)})
-    first = compare_methods(few, tmp_path / "run").record
-    next(iter(sorted((tmp_path / "run" / "cells").glob("*.json")))).write_text(damage)
-    assert without_times(compare_methods(few, tmp_path / "run").record) == without_times(first)
+def test_a_damaged_record_is_measured_again(few: Finished, tmp_path: Path, damage: str) -> None:
+    min((few.copy(tmp_path) / "cells").glob("*.json")).write_text(damage)
+    assert without_times(compare_methods(few.config, tmp_path / "run").record) == without_times(few.record)
 
 
 @pytest.mark.parametrize("kind", ["prefix", "passkey"])
@@ -146,27 +174,24 @@ def test_a_damaged_record_is_measured_again(config: CompareConfig, tmp_path: Pat
     ],
 )
 def test_a_record_that_says_too_little_is_measured_again(
-    config: CompareConfig, tmp_path: Path, kind: str, damage: dict[str, Any]
+    few: Finished, tmp_path: Path, kind: str, damage: dict[str, Any]
 ) -> None:
-    few = config.model_copy(update={"methods": ("pi",), "lengths": (128, 200)})
-    first = without_times(compare_methods(few, tmp_path / "run").record)
-    paths = sorted((tmp_path / "run" / "cells").glob("*.json"))
+    paths = sorted((few.copy(tmp_path) / "cells").glob("*.json"))
     path, record = next((p, r) for p in paths if (r := json.loads(p.read_text()))["settings"]["kind"] == kind)
     path.write_text(json.dumps({**record, **damage}))
-    again = compare_methods(few, tmp_path / "run")
-    assert without_times(again.record) == first and again.num_failed == 0
+    again = compare_methods(few.config, tmp_path / "run")
+    assert without_times(again.record) == without_times(few.record) and again.num_failed == 0
     assert without_times(json.loads(path.read_text())) == without_times(record)
 
 
 @pytest.mark.parametrize(
     "change", [{"seed": 1}, {"trials": 3}, {"documents": 1}, {"bos": "never"}, {"factor": 2.0}, {"dtype": "bfloat16"}]
 )
-def test_changed_settings_never_mix(config: CompareConfig, tmp_path: Path, change: dict[str, Any]) -> None:
-    few = config.model_copy(update={"methods": ("yarn",)})
-    first = compare_methods(few, tmp_path / "run").record
-    second = compare_methods(few.model_copy(update=change), tmp_path / "run").record
-    ids = [{cell["id"] for cell in record["manifest"]["cells"]} for record in (first, second)]
-    assert ids[0] - ids[1] and without_times(compare_methods(few, tmp_path / "run").record) == without_times(first)
+def test_changed_settings_never_mix(few: Finished, tmp_path: Path, change: dict[str, Any]) -> None:
+    changed = compare_methods(few.config.model_copy(update=change), few.copy(tmp_path)).record
+    ids = [{cell["id"] for cell in record["manifest"]["cells"]} for record in (few.record, changed)]
+    again = compare_methods(few.config, tmp_path / "run").record
+    assert ids[0] - ids[1] and without_times(again) == without_times(few.record)
 
 
 def test_other_weights_are_another_model(config: CompareConfig, tmp_path: Path) -> None:
@@ -183,6 +208,7 @@ def test_other_weights_are_another_model(config: CompareConfig, tmp_path: Path) 
 def test_a_failing_cell_is_its_own_result(
     config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
+    config = config.model_copy(update={"methods": ("pi", "yarn")})
     original = factory.answer_prompts
 
     def failing(model: Any, method: Any, geometry: Any, prompts: Sequence[Any], **options: Any) -> Any:
@@ -294,5 +320,5 @@ def test_unwritable_folder_is_refused(ropectl: Run, checkpoint: Callable[..., Pa
 
 def test_the_model_is_left_as_it_was(model: LlamaForCausalLM, config: CompareConfig, tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in Path(config.model).iterdir()}
-    compare_methods(config, tmp_path / "run")
+    compare_methods(config.model_copy(update={"methods": ("pi", "dynamic-yarn")}), tmp_path / "run")
     assert {path.name: path.read_bytes() for path in Path(config.model).iterdir()} == before

@@ -68,13 +68,12 @@ def naive_sliding(model: LlamaForCausalLM, documents: DocumentSet, length: int, 
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("bos", [BOS, None])
-@pytest.mark.parametrize("name", ["none", "yarn", "dynamic-ntk"])
+@pytest.mark.parametrize(("name", "bos"), [("none", None), ("yarn", BOS), ("dynamic-ntk", BOS), ("dynamic-ntk", None)])
 def test_sliding_equals_a_naive_pass_per_target(
     model: LlamaForCausalLM, geometry: RopeGeometry, name: str, bos: int | None
 ) -> None:
     """Documents of uneven length, a short last window, a stride that does not divide anything."""
-    documents = texts(203, 160, 151, bos=bos, length=150)
+    documents = texts(173, 151, bos=bos, length=150)
     method = example(name, 4.0, geometry)
     lengths, stride = [33, 150], 21
     points = measured(model, "sliding", PerplexityRequest(method, geometry, documents, lengths, stride))
@@ -83,8 +82,8 @@ def test_sliding_equals_a_naive_pass_per_target(
             sums, count = naive_sliding(model, documents, length, stride)
         assert point.document_nll_sums == pytest.approx(sums, rel=ONE_PASS)
         assert point.perplexity == pytest.approx(math.exp(sum(sums) / count), rel=ONE_PASS)
-        assert point.num_tokens == count == 203 + 160 + 151 - 3
-        assert point.document_num_tokens == [202, 159, 150]
+        assert point.num_tokens == count == 173 + 151 - 2
+        assert point.document_num_tokens == [172, 150]
 
 
 @pytest.mark.parametrize("bos", [BOS, None])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from transformers import CONFIG_MAPPING
 
 from ropectl.errors import MethodError, PatchError
 from ropectl.hf.config.family_patch import family_patch
@@ -17,7 +18,7 @@ from ropectl.hf.model.patch import apply_rope
 from ropectl.hf.model.rotary import rotary_module, text_config_values, verify_rope
 from ropectl.hf.model.softmax_scale import latent_layers
 from ropectl.rope.registry import parse_method
-from scripts.model_types import census
+from tests.hf.test_families import BUILT
 from tests.hf.tiny_families import TRAINED, tiny_config, tiny_model
 
 IDS = (torch.arange(160) * 7).remainder(60).unsqueeze(0) + 2
@@ -55,9 +56,7 @@ def test_softmax_scale_of_latent_attention_follows_the_block(model_type: str) ->
 
 
 LATENT = [
-    name
-    for name in census().supported
-    if "qk_rope_head_dim" in tiny_config(name).get_text_config(decoder=True).to_dict()
+    name for name in BUILT if "qk_rope_head_dim" in CONFIG_MAPPING[name]().get_text_config(decoder=True).to_dict()
 ]
 
 
