@@ -20,6 +20,7 @@ os.environ.setdefault("TQDM_DISABLE", "1")
 os.environ.setdefault("ROPECTL_CACHE", tempfile.mkdtemp(prefix="ropectl-tests-"))
 
 import pytest
+from hypothesis import settings
 
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.rope.geometry import RopeGeometry
@@ -29,6 +30,10 @@ if TYPE_CHECKING:  # imported where it is used: the process that only hands test
     from transformers import LlamaConfig, LlamaForCausalLM
 
     from ropectl.data.tokens import DocumentSet
+
+# The first example of a test may import a library, and the machine may have other work.
+settings.register_profile("ropectl", deadline=None)
+settings.load_profile("ropectl")
 
 #: TINY's trained length; long enough for a passkey prompt.
 TRAINED = 128

@@ -8,9 +8,10 @@ from typing import Any
 from ropectl.records import MetricsLine
 from ropectl.records.reading import read_as, read_record
 from ropectl.report.figures import catalog
+from tests.report import records
+from tests.report.records import GEOMETRY
 
-GEOMETRY = {"rotary_dim": 32, "rope_theta": 10000.0, "original_max_position_embeddings": 512}
-LENGTHS = [256, 512, 1024, 2048]
+LENGTHS = list(records.LENGTHS)
 DEPTHS = [0.0, 0.5, 1.0]
 
 
@@ -22,17 +23,10 @@ def point(length: int, perplexity: float, beyond: bool = False, with_positions: 
         for a, b in pairwise(edges)
         if b <= length
     ]
-    return {
-        "context_length": length,
-        "perplexity": perplexity,
-        "ci_low": 0.9 * perplexity,
-        "ci_high": 1.1 * perplexity,
-        "num_documents": 12,
-        "num_tokens": 12 * (length - 1),
-        "bits_per_byte": perplexity / 10,
-        "beyond_capacity": beyond,
-        "positions": bins if with_positions else [],
-    }
+    return records.point(length, perplexity, beyond) | {
+        "ci_low": 0.9 * perplexity, "ci_high": 1.1 * perplexity, "num_tokens": 12 * (length - 1),
+        "bits_per_byte": perplexity / 10, "positions": bins if with_positions else [],
+    }  # fmt: skip
 
 
 def points(perplexities: list[float], capacity: int = 2048) -> list[dict[str, Any]]:
@@ -41,29 +35,11 @@ def points(perplexities: list[float], capacity: int = 2048) -> list[dict[str, An
     return [point(length, value, length > capacity, length == LENGTHS[-1]) for length, value in pairs]
 
 
-def passkey_cell(length: int, depth: float, position: int, share: float) -> dict[str, Any]:
-    """Passkeys at one place."""
-    return {
-        "length": length, "depth": depth, "needle_position": position, "prompt_tokens": length - 6, "answer_tokens": 6,
-        "correct": round(share * 10), "trials": 10, "accuracy": share, "ci_low": 0.0, "ci_high": 1.0,
-        "answer_logprob": -0.5,
-    }  # fmt: skip
-
-
 def passkeys(shares: list[float], capacity: int = 2048) -> list[dict[str, Any]]:
-    """Passkeys at LENGTHS: the same share at every depth."""
+    """Passkeys at LENGTHS: the same share at every depth; its interval is a tenth to either side."""
     return [
-        {
-            "length": length,
-            "correct": round(share * 30),
-            "trials": 30,
-            "accuracy": share,
-            "ci_low": max(0.0, share - 0.1),
-            "ci_high": min(1.0, share + 0.1),
-            "answer_logprob": -0.5,
-            "beyond_capacity": length > capacity,
-            "depths": [passkey_cell(length, depth, round(depth * length), share) for depth in DEPTHS],
-        }
+        records.retrieval(length, [round(share * 10)] * len(DEPTHS), 10, length > capacity)
+        | {"ci_low": max(0.0, share - 0.1), "ci_high": min(1.0, share + 0.1)}
         for length, share in zip(LENGTHS, shares, strict=True)
     ]
 
@@ -79,59 +55,36 @@ def row(
 ) -> dict[str, Any]:
     """A row of a comparison."""
     return {
-        "model": "m",
-        "method": method,
-        "perplexity": points(perplexities, capacity),
-        "tail": points([value / 2 for value in perplexities], capacity),
-        "passkey": passkeys(shares, capacity),
-        "reach": {"computes": 2048, "models": 512, "uses": uses},
-        "short_delta": short_delta,
-        "seconds": 1.0,
-        "errors": [],
-        "training": training,
-    }
+        "model": "m", "method": method, "perplexity": points(perplexities, capacity),
+        "tail": points([value / 2 for value in perplexities], capacity), "passkey": passkeys(shares, capacity),
+        "reach": {"computes": 2048, "models": 512, "uses": uses}, "short_delta": short_delta, "seconds": 1.0,
+        "errors": [], "training": training,
+    }  # fmt: skip
 
 
 def comparison() -> dict[str, Any]:
     """The unscaled model, a method that fails, one that works, and the failing one after training."""
     trained = {"id": "0123", "steps": 10, "tokens": 81920, "seconds": 12.5, "last_loss": 2.0, "checkpoint": "c"}
-    return {
-        "schema_version": 1,
-        "model": "m",
-        "models": ["m"],
-        "geometry": dict(GEOMETRY),
-        "factor": 4.0,
-        "target_length": 2048,
-        "text": "builtin:stdlib",
-        "protocol": "prefix",
-        "lengths": list(LENGTHS),
-        "rows": [
-            row("none", [9.9, 9.1, 11.7, 26.3], [1.0, 1.0, 0.5, 0.0], 0.0, 512, capacity=512),
-            row("pi:factor=4", [53.8, 53.9, 52.6, 53.7], [0.0, 0.0, 0.0, 0.0], 4.92, 0),
-            row("yarn:factor=4", [10.9, 10.0, 9.4, 8.9], [1.0, 1.0, 1.0, 0.9], 0.108, 2048),
-            row("pi:factor=4", [10.6, 9.8, 8.8, 8.3], [0.6, 0.5, 0.5, 0.5], 0.074, 0, training=trained),
-        ],
-        "pick": None,
-        "verdict": [],
-        "same_tokens": True,
-        "manifest": {"tokens_sha256": "ab", "config": {"factor": 4.0}},
-    }
+    rows = [
+        row("none", [9.9, 9.1, 11.7, 26.3], [1.0, 1.0, 0.5, 0.0], 0.0, 512, capacity=512),
+        row("pi:factor=4", [53.8, 53.9, 52.6, 53.7], [0.0, 0.0, 0.0, 0.0], 4.92, 0),
+        row("yarn:factor=4", [10.9, 10.0, 9.4, 8.9], [1.0, 1.0, 1.0, 0.9], 0.108, 2048),
+        row("pi:factor=4", [10.6, 9.8, 8.8, 8.3], [0.6, 0.5, 0.5, 0.5], 0.074, 0, training=trained),
+    ]
+    own = {"model": "m", "models": ["m"], "factor": 4.0, "protocol": "prefix", "pick": None, "verdict": []}
+    return {**records.comparison(), **own, "rows": rows, "manifest": manifest()}
+
+
+def manifest() -> dict[str, Any]:
+    """What tells that two runs scored the same tokens."""
+    return {"tokens_sha256": "ab", "config": {"factor": 4.0}}
 
 
 def perplexity_record(method: str = "yarn:factor=4", protocol: str = "prefix") -> dict[str, Any]:
     """A record of ``eval-perplexity``."""
-    return {
-        "schema_version": 1,
-        "model": "m",
-        "method": method,
-        "geometry": dict(GEOMETRY),
-        "text": "builtin:stdlib",
-        "protocol": protocol,
-        "points": points([10.9, 10.0, 9.4, 8.9]),
-        "unscaled": points([9.9, 9.1, 11.7, 26.3])[:2],
-        "short_delta": 0.1,
-        "manifest": {"tokens_sha256": "ab", "config": {"factor": 4.0}},
-    }
+    found = {"points": points([10.9, 10.0, 9.4, 8.9]), "unscaled": points([9.9, 9.1, 11.7, 26.3])[:2]}
+    about = {"model": "m", "method": method, "text": "builtin:stdlib", "manifest": manifest()}
+    return {**records.perplexity(protocol), **about, **found}
 
 
 def passkey_record(grid: str = "depth") -> dict[str, Any]:
@@ -139,44 +92,28 @@ def passkey_record(grid: str = "depth") -> dict[str, Any]:
     lengths = passkeys([1.0, 1.0, 0.5, 0.0])
     if grid == "position":
         for entry in lengths:
-            entry["depths"] = [
-                passkey_cell(entry["length"], 0.0, position, entry["accuracy"])
-                for position in (49, 128, 256, 1024)
-                if position < entry["length"]
-            ]
-    about = {"model": "m", "method": "ntk:factor=4", "geometry": dict(GEOMETRY)}
-    return {**about, "grid": grid, "lengths": lengths, "cells": []}
+            places = [place for place in (49, 128, 256, 1024) if place < entry["length"]]
+            entry["depths"] = [{**entry["depths"][0], "depth": 0.0, "needle_position": place} for place in places]
+    return {**records.passkey(grid), "model": "m", "method": "ntk:factor=4", "lengths": lengths}
 
 
 def tasks_record() -> dict[str, Any]:
     """A record of ``eval-tasks``."""
+
+    def cell(length: int, score: float) -> dict[str, Any]:
+        return {
+            "length": length, "score": score, "trials": 20, "ci_low": max(0.0, score - 0.2),
+            "ci_high": min(1.0, score + 0.2), "prompt_tokens": length - 6, "answer_tokens": 6, "answer_logprob": -0.5,
+            "scores": [],
+        }  # fmt: skip
+
     scores = {"needle": [1.0, 1.0, 0.9, 0.3], "multi-key:keys=4": [0.6, 0.4, 0.2, 0.0]}
+    about = {"metric": "exact", "chance": None, "uses": None, "prompts_sha256": ""}
     tasks = [
-        {
-            "task": task,
-            "metric": "exact",
-            "chance": None,
-            "uses": None,
-            "prompts_sha256": "",
-            "lengths": [
-                {
-                    "length": length,
-                    "score": score,
-                    "trials": 20,
-                    "ci_low": max(0.0, score - 0.2),
-                    "ci_high": min(1.0, score + 0.2),
-                    "prompt_tokens": length - 6,
-                    "answer_tokens": 6,
-                    "answer_logprob": -0.5,
-                    "scores": [],
-                }
-                for length, score in zip(LENGTHS, values, strict=True)
-            ],
-        }
+        {"task": task, **about, "lengths": [cell(*pair) for pair in zip(LENGTHS, values, strict=True)]}
         for task, values in scores.items()
     ]
-    about = {"model": "m", "method": "yarn:factor=4", "geometry": dict(GEOMETRY), "text": "builtin:stdlib"}
-    return {**about, "tasks": tasks, "average": []}
+    return {**records.tasks(), "model": "m", "geometry": dict(GEOMETRY), "tasks": tasks, "average": []}
 
 
 def metrics(steps: int = 60) -> list[dict[str, Any]]:
