@@ -18,7 +18,7 @@ from ropectl.hf.tensors.fit import check_tensors
 from ropectl.records import InspectionRecord
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
-from ropectl.rope.registry import all_methods, parse_method, takes_factor
+from ropectl.rope.registry import all_methods, check_distinct, parse_method, takes_factor
 from ropectl.runtimes.facts import llama_config, patch_facts, source_facts
 from ropectl.runtimes.runtime import CheckpointFacts
 
@@ -91,6 +91,7 @@ class Inspected:
             every: Without specs but with a factor: add all methods that need nothing else.
         """
         chosen = [self.method(spec) for spec in specs] or [self.method(None)]
+        check_distinct(specs, chosen[: len(specs)])
         if not specs and every and self.factor is not None:
             kinds = all_methods().items()
             fit = [n for n, kind in kinds if not kind.missing(kind.fill_factor({}, self.factor, self.geometry))]

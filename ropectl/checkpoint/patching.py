@@ -16,7 +16,7 @@ from ropectl.checkpoint.weights import hub_sizes, is_rewritten, source_files, so
 from ropectl.checkpoint.writing import TOKENIZER_CONFIG, load_options, stage_adapter, stage_checkpoint, tokenizer_config
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
-from ropectl.hf.config.source import read_config
+from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.tensors.fit import check_tensors
 from ropectl.records import PatchRecord, WrittenFiles, to_json
 from ropectl.reporter import Reporter
@@ -50,12 +50,10 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
         settings.layers,
         settings.strict,
     )
-    if settings.merge is not None and source.adapter is None:
-        raise ConfigError(
-            f"--{'merge' if settings.merge else 'no-merge'} is for LoRA adapters, and {source.name} is none.",
-            "Leave it out.",
-        )
+    _check_effects(settings, source)
     plan = plan_patch(settings, source)
+    if settings.drop_code and "auto_map" not in source.config:
+        reporter.note(f"--drop-code: {source.name} brings no code of its own.")
     plan = replace(plan, notes=(*plan.notes, *check_tensors(source, complete=not settings.dry_run)))
     if settings.out is not None:
         prepare_place(settings.out, source_places(source), settings.overwrite)
@@ -70,6 +68,25 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
     if source.adapter is not None and settings.merge is False:
         return to_json(_write_adapter(settings, plan, reporter))
     return to_json(_write_checkpoint(settings, plan, reporter))
+
+
+def _check_effects(settings: PatchSettings, source: ModelSource) -> None:
+    """Refuses settings that would change nothing on this checkpoint."""
+    if settings.merge is not None and source.adapter is None:
+        raise ConfigError(
+            f"--{'merge' if settings.merge else 'no-merge'} is for LoRA adapters, and {source.name} is none.",
+            "Leave it out.",
+        )
+    if settings.dtype != "auto" and not is_rewritten(source, settings.merge is not False):
+        raise ConfigError(
+            f"--dtype {settings.dtype} converts weights that are loaded and saved, those of GGUF files and merged adapters; "
+            f"those of {source.name} are copied as they are.",
+            "Leave out --dtype.",
+        )
+    if settings.verify_logits and settings.dry_run:
+        raise ConfigError(
+            "--verify-logits compares what was written, and --dry-run writes nothing.", "Give one of them."
+        )
 
 
 def _write_checkpoint(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> PatchRecord:

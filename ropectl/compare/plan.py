@@ -17,7 +17,7 @@ from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod, short_spec
 from ropectl.rope.methods.none import NoScaling
 from ropectl.rope.notes import method_notes
-from ropectl.rope.registry import all_methods, parse_spec, takes_factor
+from ropectl.rope.registry import all_methods, check_distinct, parse_spec, takes_factor
 from ropectl.tasks.kinds.passkey import Passkey
 from ropectl.tasks.prompt_builder import PromptBuilder
 
@@ -149,6 +149,7 @@ def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMet
     """Returns the methods to compare, each once and the unscaled baseline first, and notes about them."""
     notes = setup.notes
     setups = [replace(setup, factor=factor) for factor in config.all_factors] or [setup]
+    check_distinct(config.methods, [_methods(spec, setup, setups)[0] for spec in config.methods])
     chosen = [method for spec in config.methods for method in _methods(spec, setup, setups)]
     existing = setup.source.rope.method
     if not config.methods and existing.name != "none" and not config.replace:

@@ -10,6 +10,7 @@ joined by colons (``long_factor=1:1.5:4``) or read from a JSON file (``long_fact
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -18,6 +19,7 @@ from ropectl.errors import MethodError
 from ropectl.file_reading import home_path
 from ropectl.json_reading import read_json
 from ropectl.names import name_hint
+from ropectl.printable import shorten
 from ropectl.rope import methods as methods_package
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod, example
@@ -108,3 +110,22 @@ def _read_value(value: str) -> Any:
     if value.startswith("@"):
         return read_json(home_path(value[1:]), hint="It has to hold a list of numbers.", pipes=True)
     return value.split(":") if ":" in value else value
+
+
+def check_distinct(specs: Sequence[str], methods: Sequence[ScalingMethod]) -> None:
+    """Checks that specs which were asked for together are different methods.
+
+    Args:
+        specs: The specs as typed.
+        methods: What each is on the model.
+
+    Raises:
+        MethodError: Naming two that are the same.
+    """
+    first: dict[ScalingMethod, str] = {}
+    for spec, method in zip(specs, methods, strict=True):
+        if method in first:
+            raise MethodError(
+                f"{shorten(first[method])} and {shorten(spec)} are the same method here.", "Give it once."
+            )
+        first[method] = spec

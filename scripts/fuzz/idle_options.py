@@ -10,13 +10,13 @@ from fuzz.templates import Template, reading, template
 #: Settings that nothing looks at, by template; the second word of each is what a message names.
 _IDLE: tuple[tuple[str, str], ...] = (
     ("inspect", "-m none --factor 4"),
-    ("inspect", "-m abf:theta=10000"),
-    ("inspect", "-m abf:theta=20000 --factor 4"),
+    ("inspect", "-m abf:rope_theta=10000"),
+    ("inspect", "-m abf:rope_theta=20000 --factor 4"),
     ("inspect", "-m yarn --factor 1"),
     ("inspect", "-m yarn:factor=2 --factor 4"),
     ("inspect", "-m yarn:factor=2 --target-length 512"),
     ("inspect", "--target-length 512"),
-    ("inspect", "-m pi -m pi --factor 4"),
+    ("inspect", "--factor 4 -m pi -m pi"),
     ("inspect", "-m pi:factor=4 -m pi:factor=4.0"),
     ("inspect", "--layers full_attention"),
     ("inspect", "--revision main"),
@@ -51,7 +51,7 @@ _IDLE: tuple[tuple[str, str], ...] = (
     ("compare-methods", "--no-passkey --min-accuracy 0.5"),
     ("compare-methods", "--factor 2"),
     ("compare-methods", "-m none"),
-    ("compare-methods", "-m abf:theta=10000"),
+    ("compare-methods", "-m abf:rope_theta=10000"),
     ("patch", "--freeze-at 512"),
     ("patch", "--compose"),
     ("patch", "--replace"),
@@ -60,7 +60,6 @@ _IDLE: tuple[tuple[str, str], ...] = (
     ("patch", "--dtype bfloat16"),
     ("patch", "--layers full_attention"),
     ("patch", "--revision main"),
-    ("patch", "--target-length 512"),
     ("patch --dry-run", "--verify-logits"),
     ("patch --dry-run", "--freeze-at 64"),
     ("patch --dry-run", "--compose"),
@@ -103,7 +102,7 @@ def _idle(each: Template, words: str) -> Case:
     """An option without effect: refused, or done with a note that names it."""
     args = tuple(words.split())
     last = [word.lstrip("-") for word in args if word.startswith("--")]
-    mentions = ("|".join(last[-1:] or ["-m", "method"]),)
+    mentions = ("|".join(last[-1:] or ["-m", "method", "out", "base"]),)
     return each.case(3, f"{words} changes nothing", more=args, expected=Expected.told, mentions=mentions)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ropectl.cli import completion, options
+from ropectl.errors import ConfigError
 
 if TYPE_CHECKING:
     from ropectl.evaluate.tasks_config import TasksConfig
@@ -47,13 +48,20 @@ def eval_tasks(
     """
     from ropectl.cli import output
 
+    asked = [
+        f"--{name}"
+        for name, is_asked in (("list", list_tasks), ("show-prompt", show_prompt), ("dry-run", dry_run))
+        if is_asked
+    ]
+    if len(asked) > 1:
+        raise ConfigError(f"{' and '.join(asked)} each print something and stop.", "Give one of them.")
     if list_tasks:
         _check_nothing_else(settings)
         _print_list(format)
         return
     output.quiet_libraries()
     if show_prompt is not None or dry_run:
-        _check_unused(out, "--dry-run" if dry_run else "--show-prompt")
+        _check_unused(out, settings.min_score, asked[0])
         _print_preview(settings, show_prompt, format)
         return
     output.check_one_process("eval-tasks")
@@ -73,10 +81,12 @@ def eval_tasks(
         )
 
 
-def _check_unused(out: Path | None, option: str) -> None:
-    """Refuses a place for results of what measures nothing."""
-    from ropectl.errors import ConfigError
-
+def _check_unused(out: Path | None, limit: float | None, option: str) -> None:
+    """Refuses a place for results, and a limit for them, of what measures nothing."""
+    if limit is not None:
+        raise ConfigError(
+            f"--min-score {limit:g} would judge nothing: {option} measures nothing.", "Leave out one of the two."
+        )
     if out is not None:
         raise ConfigError(
             f"--out {out} would stay empty: {option} measures nothing.",
@@ -86,8 +96,6 @@ def _check_unused(out: Path | None, option: str) -> None:
 
 def _check_nothing_else(settings: TasksConfig) -> None:
     """Refuses settings beside ``--list``, which lists the tasks whatever they are."""
-    from ropectl.errors import ConfigError
-
     if idle := sorted(settings.model_fields_set):
         raise ConfigError(
             f"--list only lists the tasks; {', '.join(idle)} would change nothing.", "Leave out one of the two."
@@ -107,7 +115,6 @@ def _print_list(form: str) -> None:
 
 def _print_preview(settings: TasksConfig, task: str | None, form: str) -> None:
     from ropectl.cli import output
-    from ropectl.errors import ConfigError
     from ropectl.evaluate.retrieval.task_evaluation import example_prompt, plan_tasks
     from ropectl.report.views.task_previews import PLAN, prompt_lines
     from ropectl.report.writers.formats import HUMAN, JSON, check_format

@@ -35,7 +35,7 @@ def inspect(
 
     Example: ropectl inspect ./my-model -m pi -m ntk -m yarn --factor 4 --plot frequencies.svg
     """
-    from ropectl.advise.api import check_rotary_code, frozen_methods, inspect_model
+    from ropectl.advise.api import check_rotary_code, frozen_methods, inspect_model, seq_len_notes
     from ropectl.cli import output
     from ropectl.records import InspectionRecord
     from ropectl.records.reading import read_as
@@ -45,6 +45,8 @@ def inspect(
     output.quiet_libraries()
     if plot is not None:
         check_figure(plot)
+    for text in seq_len_notes(settings):
+        output.note(text)
     if self_test:
         _print_self_test(check_rotary_code(settings), plot, format)
         return

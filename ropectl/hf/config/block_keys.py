@@ -8,7 +8,7 @@ from typing import Any
 
 from ropectl.errors import UnsupportedModelError
 from ropectl.hf.config.dialects import TYPES_WITH_ORIGINAL_LENGTH, scaling_block, scaling_type
-from ropectl.hf.config.families import UNREAD_IN_LAYER_BLOCKS, family_of
+from ropectl.hf.config.families import LATENT_ATTENTION_KEY, UNREAD_IN_LAYER_BLOCKS, family_of
 from ropectl.hf.config.layers import layer_blocks
 from ropectl.printable import shorten
 from ropectl.rope.frequencies import yarn_attention_factor
@@ -65,10 +65,13 @@ def trained_base(section: Mapping[str, Any], block: Mapping[str, Any], geometry:
     return ntk_base(geometry, alpha) if alpha and is_dynamic and family_of(section).alpha_is_ntk else None
 
 
-def block_warnings(parameters: Mapping[str, Any], max_positions: int, length: int) -> list[str]:
+def block_warnings(
+    section: Mapping[str, Any], parameters: Mapping[str, Any], max_positions: int, length: int
+) -> list[str]:
     """Returns warnings about a ``yarn`` block that runtimes read differently.
 
     Args:
+        section: The config's text part.
         parameters: The block, with ``rope_type`` and ``factor`` filled in.
         max_positions: The context the config declares [tokens].
         length: The trained length [tokens].
@@ -82,6 +85,10 @@ def block_warnings(parameters: Mapping[str, Any], max_positions: int, length: in
             f"YaRN by {factor:g} over {length} tokens makes {declared}, but max_position_embeddings is {max_positions} "
             f"({max_positions / length:g} times as long): some runtimes go by the factor ({factor:g}, as here), others by the ratio."
         )
+    lone = [key for key in ("mscale", "mscale_all_dim") if parameters.get(key) is not None]
+    if len(lone) == 1 and section.get(LATENT_ATTENTION_KEY) is None:
+        other = "mscale" if lone[0] == "mscale_all_dim" else "mscale_all_dim"
+        warnings.append(f"{lone[0]} = {parameters[lone[0]]:g} has no effect without {other}.")
     formula = yarn_attention_factor(factor)
     multiplier, absolute = parameters.get("attn_factor"), parameters.get("attention_factor")
     net = formula if multiplier is None else multiplier * formula

@@ -149,7 +149,7 @@ def describe_rope(
         )
     for seq_len in (length, 2 * length):  # finds lists of a wrong length and the like
         method.frequencies(geometry, seq_len)
-    warnings += block_warnings(parameters, max_positions, length) + layer_warnings(section, layer_type)
+    warnings += block_warnings(section, parameters, max_positions, length) + layer_warnings(section, layer_type)
     return RopeDescription(
         geometry,
         method,

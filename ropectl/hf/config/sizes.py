@@ -34,7 +34,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     **dict.fromkeys(WINDOW_KEYS, (0, MAX_SIZE)),  # 0 is how files of llama.cpp say that there is none
 }
 
-#: Of these, those that may be said for every layer by itself; 0 is then a layer that has none.
+#: Of these, those that some families say for every layer by itself; 0 is then a layer that has none.
 _PER_LAYER = ("num_key_value_heads", "num_kv_heads", "intermediate_size", "ffn_hidden_size", "ffn_dim")
 
 _ORIGINAL = "original_max_position_embeddings"
@@ -56,9 +56,11 @@ def check_sizes(config: Mapping[str, Any]) -> None:
     section = text_section(config)
     if section.get(LATENT_ATTENTION_KEY) == 0:
         raise UnsupportedModelError(f"The config says {LATENT_ATTENTION_KEY} = 0: this model has no rotary positions.")
+    is_uniform = section.get("model_type") in SELF_CONTAINED_CONFIGS
     for key, (low, high) in _RANGES.items():
         value = section.get(key)
-        items, smallest = (value, 0) if isinstance(value, list) and key in _PER_LAYER else ([value], low)
+        is_list = isinstance(value, list) and key in _PER_LAYER and not is_uniform
+        items, smallest = (value, 0) if is_list else ([value], low)
         for item in items:
             check_type(key, item, float if key == _ANY_NUMBER else int)
             _check_range(key, item, smallest, high)

@@ -113,7 +113,7 @@ def _check_shapes(config: Mapping[str, Any], tensors: Mapping[str, StoredTensor]
     }
     for name, tensor in tensors.items():
         ends = next((end for end in _SHAPES if name.endswith(f".{end}") or name == end), None)
-        if ends is None or any(sizes.get(size) is None for size in _SHAPES[ends]):
+        if ends is None or not all(isinstance(sizes.get(size), int) for size in _SHAPES[ends]):
             continue
         if tensor.dtype not in _FLOATS:
             raise _misfit(
