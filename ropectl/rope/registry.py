@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from ropectl.discovery import find_classes
-from ropectl.errors import MethodError
+from ropectl.errors import ConfigError, MethodError
 from ropectl.file_reading import home_path
 from ropectl.json_reading import read_json
 from ropectl.names import name_hint
@@ -108,7 +108,10 @@ def method_from_native(rope_parameters: dict[str, Any], geometry: RopeGeometry) 
 def _read_value(value: str) -> Any:
     """Returns a list from a JSON file or joined by colons, else the string itself, which the field converts."""
     if value.startswith("@"):
-        return read_json(home_path(value[1:]), hint="It has to hold a list of numbers.", pipes=True)
+        try:
+            return read_json(home_path(value[1:]), hint="It has to hold a list of numbers.", pipes=True)
+        except ConfigError as error:
+            raise MethodError(error.message, error.hint) from None
     return value.split(":") if ":" in value else value
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.hf.config.sizes import check_sizes
 from ropectl.hf.config.source import read_config
 from ropectl.hf.run_names import check_model_type, model_types
 
@@ -44,7 +45,7 @@ IMPOSSIBLE: list[tuple[str, Any, str]] = [
     ("attention_chunk_size", -4, "at least 0"),
     ("num_key_value_heads", 3, "num_attention_heads = 4 is not a multiple of num_key_value_heads = 3"),
     ("num_key_value_heads", 8, "num_attention_heads = 4 is not a multiple of num_key_value_heads = 8"),
-    ("num_key_value_heads", [2, -1], "at least 0"),
+    ("num_key_value_heads", [2, -1], "num_key_value_heads"),
     ("layer_types", ["full_attention"] * 3, "has 3 entries, but num_hidden_layers = 2"),
     ("layer_types", [], "has 0 entries"),
     ("layer_types", "full_attention", "not a list of names"),
@@ -91,14 +92,21 @@ def test_heads_that_do_not_share_out_the_width_are_refused(model_type: str, tmp_
         {"sliding_window": 0},
         {"max_position_embeddings": 2**31 - 1},
         {"max_position_embeddings": 128.0},
-        {"intermediate_size": [256, 0]},
-        {"num_key_value_heads": [2, 0]},
         {"num_hidden_layers": 1000, "vocab_size": 10**6},
         {"layer_types": ["full_attention", "full_attention"]},
     ],
 )
 def test_sizes_that_models_have_are_taken(changes: dict[str, Any], tmp_path: Path) -> None:
     assert read_config(save(tmp_path, {**MODEL, **changes})).rope.geometry.rotary_dim == 32
+
+
+@pytest.mark.parametrize("key", ["intermediate_size", "num_key_value_heads"])
+def test_layers_may_differ_where_their_family_allows_it(key: str) -> None:
+    check_sizes({**MODEL, "model_type": "gemma3n_text", key: [2, 0]})
+    with pytest.raises(ConfigError, match="at least 0"):
+        check_sizes({**MODEL, "model_type": "gemma3n_text", key: [2, -1]})
+    with pytest.raises(ConfigError, match="not a whole number"):
+        check_sizes({**MODEL, key: [2, 2]})
 
 
 def test_a_model_whose_heads_rotate_nothing_is_refused_for_that(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ def check_sizes(config: Mapping[str, Any]) -> None:
     for key, (low, high) in _RANGES.items():
         value = section.get(key)
         is_list = isinstance(value, list) and key in _PER_LAYER and not is_uniform
-        items, smallest = (value, 0) if is_list else ([value], low)
+        items: Any = value if is_list else [value]
+        smallest = 0 if is_list else low
         for item in items:
             check_type(key, item, float if key == _ANY_NUMBER else int)
             _check_range(key, item, smallest, high)
