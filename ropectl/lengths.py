@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ropectl.errors import ConfigError
 from ropectl.printable import shorten, shown
+from ropectl.slips import factor_of
 
 _LENGTH = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kKmM]?)")
 _UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
@@ -40,8 +41,10 @@ def parse_length(text: str, name: str = "length", example: str = _EXAMPLE) -> in
         )
     if not match or value != int(value) or value < 2:
         said = f"{name} {shown(text)}" if name.startswith("--") else f"{name} = {shown(text)}"
+        factor = factor_of(text) if name == "target-length" else None
         raise ConfigError(
-            f"{said} is not a number of tokens (a whole number, at least 2).", example.format(name.removeprefix("--"))
+            f"{said} is not a number of tokens (a whole number, at least 2).",
+            f"Did you mean --factor {factor}?" if factor else example.format(name.removeprefix("--")),
         )
     return int(value)
 

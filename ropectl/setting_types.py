@@ -22,11 +22,11 @@ from pydantic import (
 )
 
 from ropectl.errors import ConfigError
+from ropectl.faults import Fault
 from ropectl.file_reading import home_path
 from ropectl.lengths import parse_length, parse_lengths
 from ropectl.names import name_hint, unknown_choice
 from ropectl.printable import shorten, shown
-from ropectl.specs import Fault
 
 #: No count, length or seed is larger: it is what 32 bits hold.
 MAX_WHOLE = 2**32 - 1
@@ -170,7 +170,11 @@ def _refusal(kind: type[BaseModel], settings: dict[str, Any], error: ValidationE
     field, setting, value = kind.model_fields[fault.name], fault.name.replace("_", "-"), settings.get(fault.name)
     if words := words_of(field.annotation):
         return unknown_choice(setting, value, words)
+    if value is None or isinstance(value, list | tuple):
+        value = fault.value
     hint = "YAML reads a date there; put text in quotes." if isinstance(value, date) else ""
+    if cure := fault.cure(kind, settings):
+        hint = cure.hint(cure.option)
     return ConfigError(f"{setting} = {_shown(value)} is not possible: {fault.problem} ({field.description}).", hint)
 
 

@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ropectl.errors import ConfigError
-from ropectl.names import near_names
+from ropectl.names import name_hint
 from ropectl.printable import printable, shorten, shown
+from ropectl.slips import mended_spec
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+    from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
 
-#: Messages for values of the wrong type, by the beginning of pydantic's name for the failure.
-NO_SUCH_TYPE = {
-    "int": "it is not a whole number",
-    "float": "it is not a number",
-    "finite": "it is not a finite number",
-    "bool": "it is neither true nor false",
-    "string": "it is not a text",
-    "tuple": "it is not a list",
-    "path": "it is not a path",
-}
-
-
 def split_spec(
-    spec: str, noun: str, example: str, error: type[ConfigError] = ConfigError
+    spec: str, what: str, known: Mapping[str, type[BaseModel]], error: type[ConfigError] = ConfigError
 ) -> tuple[str, dict[str, str]]:
     """Returns the name in a spec and its parameters as they are written.
 
     Args:
         spec: ``NAME[:KEY=VALUE,...]``.
-        noun: The kind of thing that it names, for messages.
-        example: A spec to show.
-        error: The error raised where the spec is malformed.
+        what: The kind of thing that it names, for messages.
+        known: What can be named, by name.
+        error: The error raised where the spec is malformed, or names nothing that is known; it says what was meant.
     """
-    name, colon, rest = spec.strip().partition(":")
-    hint = f"A spec is NAME[:KEY=VALUE,...], as in {example}"
-    check_typing(spec.strip(), f"the {noun} spec", error)
-    return name.strip(), split_pairs(rest, f"the {noun} spec {shown(spec)}", hint, error, f"{name}:") if colon else {}
+    check_typing(spec.strip(), f"the {what} spec", error)
+    name, colon, rest = (part.strip() for part in spec.partition(":"))
+    mended = mended_spec(spec, known)
+    meant = f"Did you mean {mended}?" if mended else ""
+    if name not in known:
+        raise error(f"There is no {what} {shown(name)}.", meant or name_hint(name, known))
+    hint = f"A spec is NAME[:KEY=VALUE,...]; parameters of {name}: {', '.join(known[name].model_fields) or 'none'}."
+    return name, split_pairs(rest, f"the {what} spec {shown(spec)}", meant or hint, error, f"{name}:") if colon else {}
 
 
 def split_pairs(
@@ -114,72 +107,6 @@ def describe_range(field: FieldInfo) -> str:
         f"{text} {getattr(rule, key):g}" for rule in field.metadata for key, text in words.items() if hasattr(rule, key)
     ]
     return " and ".join(bounds)
-
-
-@dataclass(frozen=True)
-class Fault:
-    """The most helpful of the faults that pydantic found.
-
-    Attributes:
-        name: The field; None for a rule over several.
-        problem: A message of ours about it.
-        is_unknown: Whether there is no such field.
-        is_missing: Whether the field has no default and was not given.
-    """
-
-    name: str | None
-    problem: str
-    is_unknown: bool = False
-    is_missing: bool = False
-
-    @classmethod
-    def of(cls, kind: type[BaseModel], error: ValidationError) -> Fault:
-        """Returns the fault: an unknown field before all others, since it may be a misspelt one.
-
-        Args:
-            kind: The type that could not be created.
-            error: The complaint.
-        """
-        first = min(error.errors(), key=lambda entry: entry["type"] != "extra_forbidden")
-        problem = str(first["msg"]).removeprefix("Value error, ")
-        if not first["loc"]:
-            return cls(None, problem)
-        name, failure = str(first["loc"][0]), first["type"]
-        field = kind.model_fields.get(name)
-        allowed = describe_range(field) if field is not None else ""
-        detail = next((text for start, text in NO_SUCH_TYPE.items() if failure.startswith(start)), None)
-        if failure.startswith(("greater_than", "less_than")) and allowed:
-            detail = f"it must be {allowed}"
-        return cls(name, detail or problem[0].lower() + problem[1:], failure == "extra_forbidden", failure == "missing")
-
-
-def explain(
-    kind: type[BaseModel],
-    spec_name: str,
-    error: ValidationError,
-    parameters: dict[str, Any],
-    example: Callable[[str], str],
-) -> tuple[str, str]:
-    """Returns the most helpful complaint about the parameters of a spec, as message and hint.
-
-    Args:
-        kind: The type that could not be created.
-        spec_name: Its name in a spec.
-        error: The complaint.
-        parameters: The parameters as they were given.
-        example: Returns what to type to give a missing parameter.
-    """
-    fault = Fault.of(kind, error)
-    if fault.name is None:
-        return f"{spec_name}: {fault.problem}", ""
-    if fault.is_unknown:
-        near = near_names(fault.name, kind.model_fields)
-        meant = f"Did you mean {' or '.join(near)}? " if near else ""
-        known = ", ".join(kind.model_fields) or "none"
-        return f"{spec_name} has no parameter {fault.name!r}.", f"{meant}Its parameters: {known}."
-    if fault.is_missing:
-        return f"{spec_name} needs {fault.name} ({kind.model_fields[fault.name].description}).", example(fault.name)
-    return f"{spec_name}: {fault.name} = {parameters.get(fault.name)} is not possible: {fault.problem}.", ""
 
 
 @dataclass(frozen=True)

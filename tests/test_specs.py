@@ -13,7 +13,7 @@ from ropectl.errors import ConfigError, MethodError
 from ropectl.lengths import parse_lengths
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_spec
-from ropectl.specs import split_spec
+from ropectl.specs import split_pairs
 from ropectl.tasks.registry import parse_task
 
 GEOMETRY = "rotary_dim=64,rope_theta=1e4,original_max_position_embeddings=128"
@@ -69,10 +69,10 @@ def test_a_control_character(parse: Callable[[str], Any], text: str, cure: str) 
 @pytest.mark.parametrize(
     ("parse", "text", "said"),
     [
-        (parse_spec, "yarn:factor=", "'factor=' in the method spec 'yarn:factor=' is not KEY=VALUE"),
-        (parse_spec, "yarn:=4", "'=4' in the method spec"),
-        (parse_spec, "yarn:factor", "'factor' in the method spec"),
-        (parse_spec, "yarn:factor=4,factor=4", "factor is given twice in the method spec"),
+        (parse_spec, "yarn:factor=", "'factor=' in the scaling method spec 'yarn:factor=' is not KEY=VALUE"),
+        (parse_spec, "yarn:=4", "'=4' in the scaling method spec"),
+        (parse_spec, "yarn:factor", "'factor' in the scaling method spec"),
+        (parse_spec, "yarn:factor=4,factor=4", "factor is given twice in the scaling method spec"),
         (parse_task, "needle:digits", "'digits' in the task spec"),
         (RopeGeometry.parse, "rotary_dim,rope_theta=1e4", "'rotary_dim' in geometry is not KEY=VALUE"),
         (RopeGeometry.parse, GEOMETRY + ",rotary_dim=32", "rotary_dim is given twice in geometry"),
@@ -99,8 +99,8 @@ def test_a_comma_too_many_anywhere(name: str, parameters: dict[str, str], place:
     """Whatever the spec, the cure is the spec without it."""
     pairs = [f"{key}={value}" for key, value in parameters.items()]
     well = f"{name}:{','.join(pairs)}"
-    assert split_spec(well, "method", "x") == (name, parameters)
+    assert split_pairs(",".join(pairs), "it", "x", before=f"{name}:") == parameters
     pairs.insert(place % (len(pairs) + 1), "")
     with pytest.raises(ConfigError) as caught:
-        split_spec(f"{name}:{','.join(pairs)}", "method", "x")
+        split_pairs(",".join(pairs), "it", "x", before=f"{name}:")
     assert caught.value.hint in (f"Type: {well}", f"Type: {well[:77]}...")

@@ -11,12 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import Self
 
 from ropectl.errors import MethodError
+from ropectl.faults import explain
 from ropectl.rope.config_patch import RopeConfigPatch, universal_config
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import MethodGuide
 from ropectl.rope.proportional import proportional_block
-from ropectl.specs import explain, format_spec
+from ropectl.specs import format_spec
 
 #: No published method extends further; larger numbers only overflow.
 MAX_FACTOR = 1e6

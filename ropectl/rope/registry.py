@@ -59,9 +59,9 @@ def parse_spec(spec: str) -> tuple[type[ScalingMethod], dict[str, Any]]:
     Raises:
         MethodError: If the method is unknown or the spec is not ``NAME[:KEY=VALUE,...]``.
     """
-    name, parameters = split_spec(spec, "method", "yarn:factor=8", MethodError)
-    method = find_method(name)
-    return method, {key: _read_value(value) for key, value in parameters.items()}
+    known = all_methods()
+    name, parameters = split_spec(spec, "scaling method", known, MethodError)
+    return known[name], {key: _read_value(value) for key, value in parameters.items()}
 
 
 def parse_method(spec: str, factor: float | None = None, geometry: RopeGeometry | None = None) -> ScalingMethod:

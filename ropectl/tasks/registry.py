@@ -13,8 +13,6 @@ from functools import cache
 from typing import Any
 
 from ropectl.discovery import find_classes
-from ropectl.errors import ConfigError
-from ropectl.names import name_hint
 from ropectl.specs import Parameter, describe_parameter, split_spec
 from ropectl.tasks import kinds
 from ropectl.tasks.task import RetrievalTask
@@ -42,10 +40,8 @@ def parse_task(spec: str) -> RetrievalTask:
     Raises:
         ConfigError: If the task is unknown, with the nearest names, or the spec is malformed or out of range.
     """
-    name, parameters = split_spec(spec, "task", "multi-key:distractors=7")
     known = all_tasks()
-    if name not in known:
-        raise ConfigError(f"There is no task {name!r}.", name_hint(name, known))
+    name, parameters = split_spec(spec, "task", known)
     return known[name].create(dict(parameters))
 
 

@@ -20,8 +20,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import Self
 
 from ropectl.errors import ConfigError
+from ropectl.faults import explain
 from ropectl.rope.method import Reference
-from ropectl.specs import explain, format_spec
+from ropectl.specs import format_spec
 from ropectl.tasks.prompt_builder import MAX_DRAWS, SAMPLE, PromptBuilder
 from ropectl.tasks.prompt_parts import BodyLayout, PartSizes, PromptShape, TrialText
 from ropectl.tasks.trial import Trial

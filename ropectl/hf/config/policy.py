@@ -9,6 +9,7 @@ from ropectl.hf.config.geometry import RopeDescription
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import MAX_FACTOR, ScalingMethod, short_spec
 from ropectl.rope.registry import parse_spec, takes_factor
+from ropectl.slips import LARGEST_USUAL_FACTOR
 
 
 class Policy(Enum):
@@ -50,7 +51,9 @@ def resolve_factor(geometry: RopeGeometry, factor: float | None, target_length: 
     if implied < 1:
         raise ConfigError(
             f"target-length = {target_length} is below the trained length of {trained} tokens.",
-            f"Type for example: --target-length {4 * trained}",
+            f"Did you mean --factor {target_length}?"
+            if target_length <= LARGEST_USUAL_FACTOR
+            else f"Type for example: --target-length {4 * trained}",
         )
     if factor is not None and geometry.target_length(factor) == target_length:
         return factor  # the target is the factor, rounded to a token
