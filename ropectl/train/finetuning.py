@@ -14,7 +14,7 @@ from ropectl.data.sources import check_source
 from ropectl.data.tokens import bos_token
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
-from ropectl.hf.model.loading import LoadOptions, check_loadable, load_tokenizer
+from ropectl.hf.model.loading import LoadOptions, load_tokenizer
 from ropectl.reporter import Reporter
 from ropectl.train.run_state.outcome import Finetuned
 from ropectl.train.run_state.run_folder import TrainingFolder
@@ -39,12 +39,7 @@ def finetune(settings: FinetuneSettings, reporter: Reporter | None = None) -> Fi
 
     check_base(task.source, task.strategy)
     folder = checked_folder(task)
-    for text in filter(None, (settings.text, settings.eval_text)):
-        check_source(text)
-    if not settings.dry_run:
-        check_loadable(
-            task.source, LoadOptions(trust_remote_code=settings.trust_remote_code, allow_pickle=settings.allow_pickle)
-        )
+    check_source(settings.text)
     for note in task.plan.notes:
         reporter.note(note)
     from ropectl.train.engine.accelerator import make_accelerator
@@ -84,6 +79,8 @@ def checked_folder(task: Task) -> TrainingFolder | None:
         raise ConfigError(
             f"{settings.out} exists already, and is not a result of finetune.", "To replace it: --overwrite"
         )
-    if not settings.overwrite:  # before the text is read; whether that is the same is seen once it is
+    if settings.resume and not (
+        settings.overwrite or taken
+    ):  # before the text is read; whether that is the same shows later
         folder.check_settings(task.identity(folder.data_fingerprint), settings.force)
     return folder

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.errors import ConfigError
+from ropectl.hf.model.loading import LoadOptions, check_loadable
 from ropectl.reporter import Reporter
 from ropectl.train.checks.validation import make_validation
 from ropectl.train.context_parallel.sharing import Sharing, check_shared
@@ -43,13 +44,20 @@ def run(
     settings = task.settings
     check_group_size(settings.cp_size, accelerator.num_processes)
     check_choice(settings.activation_checkpointing, accelerator.device.type)
-    with accelerator.main_process_first(), accelerator.local_main_process_first():  # a machine may have its own cache
-        reporter.start("reading text")
-        data = make_data(task, tokenizer, bos_token_id, reporter.advance)
     target = max(task.target_length, task.plan.target_length)
     validation, notes = make_validation(settings, task.source, task.plan.method, tokenizer, bos_token_id, target)
     for note in notes:
         reporter.note(note)
+    with accelerator.main_process_first(), accelerator.local_main_process_first():  # a machine may have its own cache
+        reporter.start("reading text")
+        data = make_data(task, tokenizer, bos_token_id, reporter.advance)
+    if not settings.dry_run:
+        options = LoadOptions(trust_remote_code=settings.trust_remote_code, allow_pickle=settings.allow_pickle)
+        try:
+            check_loadable(task.source, options)
+        except ConfigError:
+            data.store.discard()
+            raise
     identity = task.identity(data.fingerprint)
     if settings.dry_run or folder is None:
         from ropectl.train.estimate.run_estimate import dry_run

@@ -61,7 +61,7 @@ def cases() -> Iterator[Case]:
         for dialect in ("rope_scaling", "rope_parameters"):
             for wrong, block, mentions in _blocks():
                 named = wrong in _NAMED
-                if not (named and each.command == "methods"):  # whose sentences are not marked as notes
+                if not (named and each.command in ("methods", "verify-runtime")):  # which say it, and end otherwise
                     expected = Expected.told if named else Expected.refused
                     yield plain.case(
                         2, f"{dialect}: {wrong}", _in_dialect(dialect, block), expected=expected, mentions=mentions

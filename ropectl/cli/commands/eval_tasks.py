@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,20 +49,14 @@ def eval_tasks(
     """
     from ropectl.cli import output
 
-    asked = [
-        f"--{name}"
-        for name, is_asked in (("list", list_tasks), ("show-prompt", show_prompt), ("dry-run", dry_run))
-        if is_asked
-    ]
-    if len(asked) > 1:
-        raise ConfigError(f"{' and '.join(asked)} each print something and stop.", "Give one of them.")
+    printed = _what_is_printed({"--list": list_tasks, "--show-prompt": show_prompt is not None, "--dry-run": dry_run})
     if list_tasks:
         _check_nothing_else(settings)
         _print_list(format)
         return
     output.quiet_libraries()
-    if show_prompt is not None or dry_run:
-        _check_unused(out, settings.min_score, asked[0])
+    if printed:
+        _check_unused(out, settings.min_score, printed)
         _print_preview(settings, show_prompt, format)
         return
     output.check_one_process("eval-tasks")
@@ -92,6 +87,14 @@ def _check_unused(out: Path | None, limit: float | None, option: str) -> None:
             f"--out {out} would stay empty: {option} measures nothing.",
             "Leave out one of the two. To keep what is printed: --format json > FILE",
         )
+
+
+def _what_is_printed(asked: Mapping[str, bool]) -> str:
+    """Returns the option that prints something instead of a measurement; empty where there is none."""
+    given = [option for option, is_given in asked.items() if is_given]
+    if len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)} each print something and stop.", "Give one of them.")
+    return given[0] if given else ""
 
 
 def _check_nothing_else(settings: TasksConfig) -> None:

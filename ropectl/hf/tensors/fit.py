@@ -98,6 +98,7 @@ def _check_layers(config: Mapping[str, Any], tensors: Mapping[str, StoredTensor]
         if absent:
             raise _misfit(f"the weights lack layers.{number}.{absent[0]}.")
     needed = ["embed_tokens.weight"] + ["lm_head.weight"] * (config.get("tie_word_embeddings") is False)
+    needed += [] if config["model_type"] == "olmo" else ["model.norm.weight"]  # OLMo's norms have no weights
     for end in needed:
         if not any(name.endswith(end) for name in tensors):
             raise _misfit(f"the weights lack {end}.")
