@@ -19,11 +19,11 @@ PACED = """
 import time
 from ropectl.cli.app import main
 from ropectl.compare import factory
-answer = factory.answer_prompts
+answer = factory.answer_passkeys
 def paced(*arguments, **options):
     time.sleep(0.3)
     return answer(*arguments, **options)
-factory.answer_prompts = paced
+factory.answer_passkeys = paced
 main()
 """
 ARGUMENTS = ["-m", "pi", "-m", "yarn", "--factor", "2", "--documents", "2", "--trials", "1", "--depths", "2"]

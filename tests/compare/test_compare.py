@@ -132,7 +132,7 @@ def test_a_second_run_measures_nothing_and_says_the_same(
 
 def test_an_interrupted_run_continues(whole: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    original = factory.answer_prompts
+    original = factory.answer_passkeys
 
     def killed(*args: Any, **kwargs: Any) -> Any:
         calls.append(1)
@@ -140,7 +140,7 @@ def test_an_interrupted_run_continues(whole: Finished, tmp_path: Path, monkeypat
             raise KeyboardInterrupt
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(factory, "answer_prompts", killed)
+    monkeypatch.setattr(factory, "answer_passkeys", killed)
     with pytest.raises(KeyboardInterrupt):
         compare_methods(whole.config, tmp_path / "run")
     assert not (tmp_path / "run" / "comparison.json").exists()
@@ -209,15 +209,15 @@ def test_a_failing_cell_is_its_own_result(
     config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
     config = config.model_copy(update={"methods": ("pi", "yarn")})
-    original = factory.answer_prompts
+    original = factory.answer_passkeys
 
-    def failing(model: Any, method: Any, geometry: Any, prompts: Sequence[Any], **options: Any) -> Any:
+    def failing(model: Any, method: Any, geometry: Any, prompts: Sequence[Any], *rest: Any, **options: Any) -> Any:
         if method.name == "pi" and any(prompt.point.length == 512 for prompt in prompts):
             raise failure
-        return original(model, method, geometry, prompts, **options)
+        return original(model, method, geometry, prompts, *rest, **options)
 
     with monkeypatch.context() as context:
-        context.setattr(factory, "answer_prompts", failing)
+        context.setattr(factory, "answer_passkeys", failing)
         comparison = compare_methods(config, tmp_path / "run")
     assert comparison.num_failed == 1
     rows = {row["method"]: row for row in comparison.record["rows"]}

@@ -27,7 +27,7 @@ PageOf = Callable[..., str]
 def test_a_killed_run(
     config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page_of: PageOf, ropectl: Run
 ) -> None:
-    original, calls = factory.answer_prompts, []
+    original, calls = factory.answer_passkeys, []
 
     def killed(*args: Any, **kwargs: Any) -> Any:
         calls.append(1)
@@ -35,10 +35,10 @@ def test_a_killed_run(
             raise KeyboardInterrupt
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(factory, "answer_prompts", killed)
+    monkeypatch.setattr(factory, "answer_passkeys", killed)
     with pytest.raises(KeyboardInterrupt):
         compare_methods(config, tmp_path / "run")
-    monkeypatch.setattr(factory, "answer_prompts", original)
+    monkeypatch.setattr(factory, "answer_passkeys", original)
     plan = json.loads((tmp_path / "run" / "plan.json").read_text())
     total, done = len(plan["manifest"]["cells"]), len(list((tmp_path / "run" / "cells").glob("*.json")))
     assert 0 < done < total and not (tmp_path / "run" / "comparison.json").exists()
