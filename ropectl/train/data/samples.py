@@ -91,7 +91,7 @@ class TrainingData:
                 "Type: --packing concat (or none)",
             )
         self._counts = kind_counts(settings.short_fraction, settings.passkey_fraction)
-        self._store, self._plan, self._bos = store, plan, bos_token_id
+        self.store, self._plan, self._bos = store, plan, bos_token_id
         self._seq_len, self._target_length, self._short_length = seq_len, target_length, short_length
         self._prompts, self._task = PromptBuilder(tokenizer, bos_token_id, self._seed, for_training=True), Passkey()
         if self._counts[PASSKEY]:
@@ -105,7 +105,7 @@ class TrainingData:
     @property
     def fingerprint(self) -> str:
         """The hash of all tokens of the text."""
-        return self._store.fingerprint
+        return self.store.fingerprint
 
     def epoch(self, index: int) -> int:
         """Returns how often all text was seen before a sample."""
@@ -136,7 +136,7 @@ class TrainingData:
         return self._short(rng) if self.kind(index) == SHORT else self._passkey(index, rng)
 
     def _text(self, block: int, rng: random.Random) -> TrainingSample:
-        pieces = [self._store.tokens(*piece) for piece in self._plan.pieces(block)]
+        pieces = [self.store.tokens(*piece) for piece in self._plan.pieces(block)]
         input_ids = [token for piece in pieces for token in piece]
         targets = [target for piece in pieces for target in self._targets(piece)]
         position_ids = self._positions(rng, len(input_ids))
@@ -150,7 +150,7 @@ class TrainingData:
         document, start, stop = max(pieces, key=lambda piece: piece.stop - piece.start)
         length = min(self._short_length, stop - start)
         start += rng.randint(0, stop - start - length)
-        input_ids = self._store.tokens(document, start, start + length)
+        input_ids = self.store.tokens(document, start, start + length)
         return TrainingSample(input_ids, self._targets(input_ids), None, SHORT)
 
     def _passkey(self, index: int, rng: random.Random) -> TrainingSample:
