@@ -99,7 +99,8 @@ def _checked(columns: list[str], name: str, field: str) -> str:
 def explained_library_errors(name: str) -> Iterator[None]:
     """Turns every error of the library, which streams with several HTTP and file libraries, into one message."""
     logger = logging.getLogger("datasets")
-    before, logger.disabled = logger.disabled, True  # what it logs of an error is in the message
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)  # what it logs of an error is in the message
     try:
         yield
     except DataError:
@@ -110,4 +111,4 @@ def explained_library_errors(name: str) -> Iterator[None]:
         hint = next((hint for part, hint in _HINTS.items() if part in message.lower()), "")
         raise DataError(f"Cannot read the data set {name!r}: {shown}", hint) from error
     finally:
-        logger.disabled = before
+        logger.setLevel(before)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.errors import ConfigError
+from ropectl.file_reading import home_path
 from ropectl.hf.config.geometry import RopeDescription
 from ropectl.json_reading import read_object
-from ropectl.printable import first_line
+from ropectl.printable import first_line, shown
 
 ADAPTER_CONFIG = "adapter_config.json"
 _WEIGHTS = "adapter_model.safetensors"
@@ -52,8 +53,12 @@ def base_of_adapter(path: Path) -> tuple[str, str | None]:
     except KeyError:
         raise ConfigError(f"{file} does not say which model the adapter belongs to: base_model_name_or_path.") from None
     if not isinstance(name, str) or not name:
-        raise ConfigError(f"{file} says base_model_name_or_path = {name!r}, which is not a model.", f"Correct {file}.")
+        raise ConfigError(
+            f"{file} says base_model_name_or_path = {shown(name)}, which is not a model.", f"Correct {file}."
+        )
     relative = path / name
+    for place in (name, relative):
+        home_path(place)  # refuses names that no system allows
     return (str(relative) if not Path(name).exists() and relative.is_dir() else name), content.get("revision")
 
 
