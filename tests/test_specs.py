@@ -57,7 +57,7 @@ def test_an_empty_part(parse: Callable[[str], Any], text: str, cure: str) -> Non
         (parse_task, "needle:\tdigits=5", "Type: needle:digits=5"),
         (RopeGeometry.parse, GEOMETRY.replace(",", ",\r\n"), f"Type: {GEOMETRY}"),
     ],
-    ids=str,
+    ids=["line break in a method", "escape", "direction", "tab in a task", "line break in numbers"],
 )
 def test_a_control_character(parse: Callable[[str], Any], text: str, cure: str) -> None:
     with pytest.raises(ConfigError, match="control character") as caught:
