@@ -77,7 +77,7 @@ def test_a_control_character(parse: Callable[[str], Any], text: str, cure: str) 
         (RopeGeometry.parse, "rotary_dim,rope_theta=1e4", "'rotary_dim' in geometry is not KEY=VALUE"),
         (RopeGeometry.parse, GEOMETRY + ",rotary_dim=32", "rotary_dim is given twice in geometry"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_no_pair_and_a_pair_twice(parse: Callable[[str], Any], text: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
