@@ -90,7 +90,8 @@ def _check_outside_models(folder: Path, hint: str) -> None:
         raise ConfigError(f"{folder} is a link that leads to itself.", hint) from None
     for place in (whole, *whole.parents):
         if any((place / name).is_file() for name in MODEL_FILES) and _has_weights(place):
-            raise ConfigError(f"{folder} is in {place}, the folder of a model, where nothing else belongs.", hint)
+            where = "" if place == whole else f"in {place}, "
+            raise ConfigError(f"{folder} is {where}the folder of a model, where nothing else belongs.", hint)
 
 
 def _has_weights(folder: Path) -> bool:

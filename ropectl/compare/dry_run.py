@@ -49,10 +49,11 @@ def estimate_comparison(
         RopectlError: If the request cannot work.
     """
     config, reporter = config or CompareConfig(), reporter or Reporter()
+    asked = RunFolder(Path(out)) if out else None
     recipe = read_recipe(config)
     plan = make_plan(config, reporter)
     grids = [model_cells(plan, model) for model in plan.models]
-    folder = RunFolder(Path(out) if out else default_folder(plan.base.setup.source, grids, ()))
+    folder = asked or RunFolder(default_folder(plan.base.setup.source, grids, ()))
     models = []
     for model, by_method in zip(plan.models, grids, strict=True):
         cells = [cell for own in by_method.values() for cell in own]

@@ -70,6 +70,7 @@ def compare_methods(
         RopectlError: If the request cannot work; found before weights load.
     """
     config, reporter = config or CompareConfig(), reporter or Reporter()
+    asked = RunFolder(Path(out)) if out else None
     recipe = read_recipe(config)
     plan = make_plan(config, reporter)
     from ropectl.compare.factory import model_cells  # torch loads here, after every check that needs none
@@ -81,7 +82,7 @@ def compare_methods(
         from ropectl.compare.training import plan_trainings
 
         trainings = plan_trainings(recipe, plan.base.setup, plan.base.methods, plan.target_length, reporter)
-    folder = RunFolder(Path(out) if out else default_folder(plan.base.setup.source, cells, trainings))
+    folder = asked or RunFolder(default_folder(plan.base.setup.source, cells, trainings))
     trainings = [training.placed(folder.path) for training in trainings]
     ranks = Ranks.of_launcher()
     num_targets = num_tail_targets(plan.lengths)

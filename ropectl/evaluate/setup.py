@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ropectl.data.sources import open_source
+from ropectl.data.sources import check_source, open_source
 from ropectl.data.tokens import DocumentSet, bos_token, select_documents
 from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.shared_config import ModelConfig, TextConfig
@@ -63,6 +63,8 @@ class Setup:
         _ = setup.load_options  # checks them
         if weights:
             check_tensors(source)
+        if (text := getattr(config, "text", None)) is not None:
+            check_source(text)  # before the tokenizer, which takes seconds to import
         return setup
 
     @property

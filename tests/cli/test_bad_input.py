@@ -92,8 +92,25 @@ def test_bad_usage(ropectl: Run, arguments: list[str]) -> None:
 
 
 @pytest.mark.process
-def test_found_before_torch_is_imported() -> None:
-    cases = [case for case, _ in CASES[:9]]
+def test_found_before_torch_is_imported(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    """Weights that do not fit, places that cannot be written, texts that are none: all that needs no model."""
+    model = str(checkpoint(intermediate_size=256))
+    commands = (
+        *(["eval-perplexity"], ["eval-passkey"], ["eval-tasks"], ["compare-methods", "-m", "pi:factor=2"]),
+        *(["patch", "-m", "pi:factor=2", "-o", "out"], ["finetune", "-m", "pi:factor=2", "-o", "out"]),
+        *(["harness", "--task", "x"], ["verify-runtime", "--runtime", "vllm", "--python", sys.executable]),
+    )
+    cases = [
+        *(case for case, _ in CASES[:9]),
+        *([name, model, *more] for name, *more in commands),
+        *(["eval-perplexity", "--text", "/dev/zero"], ["eval-tasks", "--text", "nowhere.txt"]),
+        *(["compare-methods", "-m", "pi:factor=2", "-o", model], ["report", "/dev/zero"], ["inspect", "--plot", ""]),
+        *(["eval-passkey", "--trials", "9" * 30], ["eval-perplexity", "--config", "/dev/zero"]),
+        *(
+            ["patch", "-m", "abf:rope_theta=10000", "-o", "out"],
+            ["patch", "-m", "pi:factor=2", "--compose", "-o", "out"],
+        ),
+    ]
     code = (
         "import json, sys\nfrom ropectl.cli.app import main\n"
         "for case in json.loads(sys.argv.pop()):\n    sys.argv = ['ropectl', *case]\n"
