@@ -11,6 +11,7 @@ from typing import Any
 from ropectl import records
 from ropectl.records.json_form import key_of
 from ropectl.records.reading import KINDS, adapter
+from ropectl.rope.derived_value import DerivedValue
 from ropectl.rope.geometry import RopeGeometry
 
 #: What has a schema, by file name.
@@ -22,7 +23,7 @@ DOCUMENTS: dict[str, Any] = {kind.kind: kind for kind in KINDS} | {
 
 _TYPES = {
     name: found
-    for name, found in {**vars(records), "RopeGeometry": RopeGeometry}.items()
+    for name, found in {**vars(records), "RopeGeometry": RopeGeometry, "DerivedValue": DerivedValue}.items()
     if isinstance(found, type) and is_dataclass(found)
 }
 

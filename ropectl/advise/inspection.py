@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ropectl.records import InspectionRecord
+from ropectl.rope.derived import derived_values
 from ropectl.rope.frequencies import critical_dimension, divisors, reach_tokens, rotations, wavelengths
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
@@ -42,5 +43,6 @@ def inspect_rope(
         rope_parameters=patch.rope_parameters,
         target_length=method.target_length(geometry),
         reach=reach_tokens(geometry, frequencies),
+        derived=derived_values(method, geometry, seq_len),
         warnings=[*warnings, *method_notes(method, geometry, seq_len)],
     )

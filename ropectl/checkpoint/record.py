@@ -13,6 +13,7 @@ from ropectl.checkpoint.settings import PatchSettings
 from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.hf.config.source import ModelSource
 from ropectl.records import PatchRecord, ScalingBefore, SourceRecord, TrainingRecord, to_json
+from ropectl.rope.derived import derived_values
 from ropectl.rope.geometry import describe_rotary_dim
 from ropectl.runs import command_line, package_versions, write_json
 from ropectl.runtimes.facts import tokenizer_limit
@@ -41,6 +42,7 @@ def describe_plan(settings: PatchSettings, plan: PatchPlan, source: ModelSource)
         **vars(plan.sidecar()),
         before=ScalingBefore(str(source.rope.method), source.rope.max_position_embeddings),
         source=SourceRecord(source.name, source.revision, source.commit),
+        derived=derived_values(plan.method, plan.geometry, plan.seq_len, plan.target_length),
         notes=list(plan.notes),
         versions=package_versions(),
         command=command_line(),

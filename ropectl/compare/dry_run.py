@@ -23,8 +23,9 @@ from ropectl.hf.config.source import source_config
 from ropectl.hf.model.loading import resolve_device
 from ropectl.hf.model.model_class import bare_model
 from ropectl.memory import free_memory
-from ropectl.records import SCHEMA_VERSION
+from ropectl.records import SCHEMA_VERSION, to_json
 from ropectl.reporter import Reporter
+from ropectl.rope.derived import derived_values
 from ropectl.runs import RunFolder, command_line, package_versions
 
 #: Logits of a chunk are held as computed, in float32, and once more by the loss [bytes an entry].
@@ -62,6 +63,7 @@ def estimate_comparison(
             {
                 "model": model.name,
                 "methods": [str(method) for method in model.methods],
+                "derived": _derived(model, plan.target_length),
                 "cells": len(cells),
                 "finished": len(cells) - len(missing),
                 "kinds": [_kind(kind, missing) for kind in dict.fromkeys(cell.kind for cell in cells)],
@@ -81,6 +83,16 @@ def estimate_comparison(
         "config": plan.config.model_dump(mode="json"),
         "versions": package_versions(),
         "command": command_line(),
+    }
+
+
+def _derived(model: ComparedModel, target_length: int) -> dict[str, Any]:
+    """Returns the derived values of each method, by its spec; of those that follow the length at the target."""
+    geometry = model.setup.geometry
+    lengths = {method: target_length if method.depends_on_seq_len else None for method in model.methods}
+    return {
+        str(method): {name: to_json(value) for name, value in derived_values(method, geometry, None, length).items()}
+        for method, length in lengths.items()
     }
 
 

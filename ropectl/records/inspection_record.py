@@ -9,6 +9,7 @@ from annotated_types import MinLen
 
 from ropectl.records.json_form import optional
 from ropectl.records.runtime_reading import RuntimeReading
+from ropectl.rope.derived_value import DerivedValue
 from ropectl.rope.geometry import RopeGeometry
 
 
@@ -29,6 +30,7 @@ class InspectionRecord:
         rope_parameters: The block of a config that says the method; empty where no config of the model can.
         target_length: The context that the method is made for [tokens].
         reach: Positions whose slow rotations were all seen in training; None if unlimited.
+        derived: What follows from the method on the geometry, by name.
         warnings: What to know before relying on it.
         model: The model, as the user wrote it; absent for plain numbers, as are all keys from its config that follow.
         existing: The scaling that the model came with, as a method spec.
@@ -56,6 +58,7 @@ class InspectionRecord:
     rope_parameters: dict[str, Any] = field(default_factory=dict)
     target_length: int
     reach: int | None
+    derived: dict[str, DerivedValue] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     model: str | None = optional()
     existing: str | None = optional(beside="model")

@@ -9,6 +9,7 @@ from ropectl.records.json_form import optional
 from ropectl.records.manifest import SCHEMA_VERSION
 from ropectl.records.runtime_reading import NextStep, RuntimeReading
 from ropectl.records.training_record import TrainingRecord
+from ropectl.rope.derived_value import DerivedValue
 from ropectl.rope.geometry import RopeGeometry
 
 
@@ -80,6 +81,7 @@ class PatchRecord:
         gguf_keys: Keys written into a GGUF file.
         gguf_tensors: Tensors written into a GGUF file.
         gguf_removed: Keys removed from a GGUF file.
+        derived: What follows from the method on the geometry, by name.
         verified: What the proof compared, and how far it differed; empty where nothing was written.
         tokenizer_max_length: The most tokens that the tokenizer's config allows; None for no limit.
         runtimes: What each runtime makes of it.
@@ -107,6 +109,7 @@ class PatchRecord:
     gguf_keys: dict[str, Any] | None = optional()
     gguf_tensors: dict[str, list[float]] | None = optional()
     gguf_removed: list[str] | None = optional()
+    derived: dict[str, DerivedValue] = field(default_factory=dict)
     verified: dict[str, Any] | None = None
     tokenizer_max_length: int | None = optional(beside="files")
     runtimes: list[RuntimeReading] = field(default_factory=list)

@@ -13,6 +13,7 @@ from typing_extensions import Self
 from ropectl.errors import MethodError
 from ropectl.faults import explain
 from ropectl.rope.config_patch import RopeConfigPatch, universal_config
+from ropectl.rope.derived_value import DerivedValue
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import MethodGuide
@@ -178,6 +179,10 @@ class ScalingMethod(BaseModel, ABC):
             if block is not None:
                 return replace(patch, rope_parameters=block)
         return universal_config(geometry, self.frequencies(geometry, length), length)
+
+    def derived(self, geometry: RopeGeometry) -> dict[str, DerivedValue]:
+        """Returns what else follows from the parameters on a geometry and is worth showing, by name."""
+        return {}
 
     @property
     def label(self) -> str:

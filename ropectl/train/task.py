@@ -12,6 +12,8 @@ from ropectl.hf.config.source import ModelSource, model_fingerprint, read_config
 from ropectl.hf.model.loading import LoadOptions
 from ropectl.hf.tensors.fit import check_tensors
 from ropectl.names import unknown_choice
+from ropectl.records import to_json
+from ropectl.rope.derived import derived_values
 from ropectl.train.schedule import SCHEDULES
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies import make_strategy
@@ -106,6 +108,12 @@ class Task:
     def frozen_at(self) -> int | None:
         """The length at which a length-dependent method is frozen while training [tokens]; None for any other."""
         return (self.plan.seq_len or self.target_length) if self.plan.method.depends_on_seq_len else None
+
+    def derived(self) -> dict[str, Any]:
+        """Returns what follows from the method that is trained, by name, as JSON values."""
+        plan = self.plan
+        values = derived_values(plan.method, plan.geometry, self.frozen_at, plan.target_length)
+        return {name: to_json(value) for name, value in values.items()}
 
     def describe_tables(self) -> str:
         """Returns the rotary tables that are in force, in one line for logs."""

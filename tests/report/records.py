@@ -6,7 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ropectl.records import to_json
 from ropectl.records.reading import read_record
+from ropectl.rope.derived import derived_values
+from ropectl.rope.geometry import RopeGeometry
+from ropectl.rope.registry import parse_method
 
 LONG = "yarn:factor=16,beta_fast=48,beta_slow=2,attention_factor=1.25"
 GEOMETRY = {"rotary_dim": 32, "rope_theta": 10_000.0, "original_max_position_embeddings": 512}
@@ -185,9 +189,19 @@ def estimate() -> dict[str, Any]:
     ]
     time = {"seconds": 360_300.0, "kinds": {"prefix": 59.4, "tail": 3599.0, "passkey": 360_300.0}}
     memory = {"total": 76 * 2**30, "free": 39 * 2**30, "parts": {"weights": 51 * 2**30, "key-value cache": 25 * 2**30}}
+    geometry = RopeGeometry(**GEOMETRY)
+    derived = {
+        spec: {
+            name: to_json(value)
+            for name, value in derived_values(
+                parse_method(spec), geometry, None, 8192 if spec == "dynamic-yarn" else None
+            ).items()
+        }
+        for spec in ("none", "abf:rope_theta=1000000", "dynamic-yarn", "llama3:factor=16,high_freq_factor=8", LONG)
+    }
     model = {
         "model": "/data/checkpoints/an-organisation/a-model-with-a-rather-long-name-7b", "methods": list(METHODS),
-        "cells": 27, "finished": 3, "kinds": kinds, "time": time, "memory": memory,
+        "cells": 27, "finished": 3, "derived": derived, "kinds": kinds, "time": time, "memory": memory,
     }  # fmt: skip
     refused = {**model, "model": "b", "time": {"seconds": None, "reason": "too small"}, "memory": None}
     return {"models": [model, {**model, "model": "c"}, refused]}

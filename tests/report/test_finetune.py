@@ -17,6 +17,10 @@ def record() -> dict[str, Any]:
     return {
         "model": "org/a-model-with-a-rather-long-name-7b-instruct",
         "method": "yarn:factor=16,beta_fast=48,beta_slow=2",
+        "derived": {
+            "attention_factor": {"value": 1.277259, "unit": "1", "meaning": "A, on cos and sin"},
+            "ramp_pairs": {"value": [18, 41], "unit": "pairs", "meaning": "as trained up to the first"},
+        },
         "seq_len": 65_536,
         "parameters": {
             "total": 6_738_415_616,
@@ -62,6 +66,7 @@ def test_every_number_is_there_and_no_line_is_too_long() -> None:
     words = " ".join(text.split())
     for expected in (
         "6,738,415,616; trained 6,738,415,616 (100.00%)", "1,677,721,600 tokens (4,194,304 a step), 1.25 epochs",
+        "attention factor 1.277259 (A, on cos and sin)", "ramp pairs 18 to 41 (as trained up to the first)",
         "1.23e+20 operations", "30 h 10 min", "5 min a step", "15,449 tokens/s", "exchange between devices",
         "weights 25.00", "host activations 1.50", "all, at most 76.00", "free 39.25", "each of 8 devices",
         "--activation-checkpointing on 60.00 does not fit", "12.50 fits", "It does not fit.", "sliding_attention",

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table, View, cells, columns, facts
+from ropectl.report.tables.derived import derived_rows, derived_text
 from ropectl.report.tables.words import NOT_AVAILABLE, duration
+from ropectl.rope.derived_value import DerivedValue
+from ropectl.rope.method import short_spec
 
 
 def estimate_parts(record: Mapping[str, Any]) -> list[Part]:
@@ -37,13 +40,18 @@ def _work_table(record: Mapping[str, Any]) -> Table:
         f"blocks of {record['seq_len']:,}"
     )
     rows = (
-        ("model", f"{record['model']}, {record['method']}"),
+        ("model", f"{record['model']}, {short_spec(record['method'])}"),
+        *derived_rows(_derived(record["derived"])),
         ("parameters", f"{total:,}; trained {trained:,} ({trained / total:.2%}): {counts}"),
         ("text", text),
         ("arithmetic", f"{flops['total']:.3g} operations, {flops['per_token']:.3g} a token"),
         ("time", _time(record["time"])),
     )
     return facts("Estimate; no weight was loaded, nothing written", rows)
+
+
+def _derived(values: Mapping[str, Any]) -> dict[str, DerivedValue]:
+    return {name: DerivedValue(**value) for name, value in values.items()}
 
 
 def _time(time: Mapping[str, Any]) -> str:
@@ -99,7 +107,7 @@ def _model(model: Mapping[str, Any]) -> list[Part]:
         )
     title = f"{model['model']}, {len(model['methods'])} method{'s' if len(model['methods']) > 1 else ''}"
     heads = columns(["cells", "tokens", "operations", "time, about"])
-    parts: list[Part] = [Table(title, "measurement", heads, rows)]
+    parts: list[Part] = [Table(title, "measurement", heads, rows), _methods_table(model["derived"])]
     if model["finished"]:
         parts.append(Sentence(f"{model['finished']} of {model['cells']} cells are finished already and not counted."))
     if model["time"]["seconds"] is None:
@@ -109,6 +117,20 @@ def _model(model: Mapping[str, Any]) -> list[Part]:
     if model["memory"]["parts"]:
         parts.append(Sentence(_memory_sentence(model["memory"])))
     return parts
+
+
+def _methods_table(derived: Mapping[str, Any]) -> Table:
+    """Returns a line for each method with its derived values, those that only some have in the last column."""
+    common = {"factor": ".4g", "attention_factor": ".4f", "base": ".7g", "target_length": "d"}
+    rows = []
+    for spec, found in derived.items():
+        values = _derived(found)
+        own = [name for name in values if name not in {*common, "trained_length"}]
+        texts = [f"{values[name].value:{form}}" for name, form in common.items()]
+        rest = ", ".join(f"{name.replace('_', ' ')} {derived_text(values[name], with_unit=False)}" for name in own)
+        rows.append(Row(short_spec(spec), [*cells(texts), Cell(rest)]))
+    heads = [*columns(["s", "A", "base", "L'"]), Column("", is_text=True)]
+    return Table("Methods: factor s, attention factor A, rope_theta, target L' [tokens]", "method", heads, rows)
 
 
 def _memory_sentence(memory: Mapping[str, Any]) -> str:

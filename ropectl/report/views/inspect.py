@@ -5,12 +5,16 @@ from __future__ import annotations
 from ropectl.records import InspectionRecord
 from ropectl.report.document import Part, Row, Sentence, Table, cells, columns
 from ropectl.report.graphics import chosen
+from ropectl.report.tables.derived import derived_rows
 from ropectl.report.tables.runtimes import runtime_parts
 from ropectl.rope.geometry import describe_rotary_dim
 from ropectl.rope.method import short_spec
 
 #: More pairs than this are thinned out in the table; JSON always has all of them.
 MAX_ROWS = 16
+
+#: Derived values that sentences of their own say.
+_SAID = ("attention_factor", "base", "trained_length")
 
 
 def inspection_parts(record: InspectionRecord) -> list[Part]:
@@ -37,6 +41,7 @@ def inspection_facts(record: InspectionRecord) -> list[str]:
         f"critical pairs (never a full turn in training): {critical} to {turning - 1}"
         if critical < turning
         else "no critical pairs",
+        *(f"{name} {text}" for name, text in derived_rows(record.derived, said=_SAID)),
         f"computes up to {'any length' if reach is None else f'{reach} tokens'} with rotations seen in training",
     ]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ropectl.records import PatchRecord, WrittenFiles
 from ropectl.report.document import Part, facts
+from ropectl.report.tables.derived import derived_rows
 from ropectl.report.tables.words import size_text
 from ropectl.rope.geometry import describe_rotary_dim
 from ropectl.rope.method import short_spec
@@ -39,6 +40,7 @@ def patch_rows(record: PatchRecord) -> list[tuple[str, str]]:
     if record.layer_type:
         rows.append(("layers", record.layer_type))
     rows.append(("meant for", f"{record.target_length} tokens"))
+    rows += derived_rows(record.derived, said=("trained_length", "target_length", "frozen_at"))
     if record.gguf_keys is None:
         rows.append(("rope_parameters", _named(record.rope_parameters)))
     rows.append(("max_position_embeddings", f"{before.max_position_embeddings} -> {record.max_position_embeddings}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
+from ropectl.rope.derived_value import DerivedValue
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import MethodGuide
@@ -47,6 +48,9 @@ class DynamicYarn(ScalingMethod):
 
     def _yarn(self, factor: float) -> Yarn:
         return Yarn.create({"factor": factor, **self.model_dump()})
+
+    def derived(self, geometry: RopeGeometry) -> dict[str, DerivedValue]:
+        return self._yarn(1.0).derived(geometry)
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
         factor = max(1.0, (seq_len or 0) / geometry.original_max_position_embeddings)

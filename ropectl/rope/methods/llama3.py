@@ -8,11 +8,12 @@ from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from ropectl.rope.config_patch import RopeConfigPatch
+from ropectl.rope.derived_value import DerivedValue
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import CACHE_OF_STATIC, MethodGuide
 from ropectl.rope.method import Reference, ScalingMethod, factor_field
-from ropectl.rope.methods.ntk_by_parts import blend_by_rotations
+from ropectl.rope.methods.ntk_by_parts import blend_by_rotations, ramp_wavelengths
 
 
 class Llama3(ScalingMethod):
@@ -55,6 +56,9 @@ class Llama3(ScalingMethod):
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
         return RopeFrequencies(blend_by_rotations(geometry, self.factor, self.low_freq_factor, self.high_freq_factor))
+
+    def derived(self, geometry: RopeGeometry) -> dict[str, DerivedValue]:
+        return {"ramp_wavelengths": ramp_wavelengths(geometry, self.low_freq_factor, self.high_freq_factor)}
 
     def native_config(self, geometry: RopeGeometry) -> RopeConfigPatch:
         rope_parameters: dict[str, Any] = {

@@ -10,6 +10,7 @@ from typing_extensions import Self
 
 from ropectl.errors import MethodError
 from ropectl.rope.config_patch import RopeConfigPatch
+from ropectl.rope.derived_value import DerivedValue
 from ropectl.rope.frequencies import RopeFrequencies, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import MethodGuide
@@ -88,6 +89,15 @@ class LongRope(ScalingMethod):
         values = self._divisors("long_factor" if is_long else "short_factor", geometry)
         inv_freq = tuple(trained / value for trained, value in zip(trained_inv_freq(geometry), values, strict=True))
         return RopeFrequencies(inv_freq, self.attention(geometry))
+
+    def derived(self, geometry: RopeGeometry) -> dict[str, DerivedValue]:
+        found = {}
+        for name in ("long_factor", "short_factor"):
+            values = self._divisors(name, geometry)
+            if name == "long_factor" or self.depends_on_seq_len:
+                meaning = f"least and largest of {len(values)}"
+                found[f"{name}s"] = DerivedValue([min(values), max(values)], "1", meaning)
+        return found
 
     def native_config(self, geometry: RopeGeometry) -> RopeConfigPatch:
         rope_parameters: dict[str, Any] = {

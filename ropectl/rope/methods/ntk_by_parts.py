@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from ropectl.rope.config_patch import RopeConfigPatch
+from ropectl.rope.derived_value import DerivedValue
 from ropectl.rope.frequencies import RopeFrequencies, blend, clamp_unit, rotations, trained_inv_freq
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import CACHE_OF_STATIC, MethodGuide
@@ -23,6 +24,12 @@ def blend_by_rotations(geometry: RopeGeometry, factor: float, low: float, high: 
     if low == high:
         return blend(geometry, factor, [float(turn >= high) for turn in turns])
     return blend(geometry, factor, [clamp_unit((turn - low) / (high - low)) for turn in turns])
+
+
+def ramp_wavelengths(geometry: RopeGeometry, low: float, high: float) -> DerivedValue:
+    """Returns the wavelengths between which :func:`blend_by_rotations` mixes: those that turn ``high`` and ``low`` times in L."""
+    length = geometry.original_max_position_embeddings
+    return DerivedValue([length / high, length / low], "tokens", "shorter ones as trained, longer ones divided by s")
 
 
 class NtkByParts(ScalingMethod):
@@ -66,6 +73,9 @@ class NtkByParts(ScalingMethod):
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
         return RopeFrequencies(blend_by_rotations(geometry, self.factor, self.beta_slow, self.beta_fast))
+
+    def derived(self, geometry: RopeGeometry) -> dict[str, DerivedValue]:
+        return {"ramp_wavelengths": ramp_wavelengths(geometry, self.beta_slow, self.beta_fast)}
 
     def native_config(self, geometry: RopeGeometry) -> RopeConfigPatch:
         rope_parameters: dict[str, Any] = {

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from ropectl.rope.config_patch import RopeConfigPatch
+from ropectl.rope.derived_value import DerivedValue
 from ropectl.rope.frequencies import RopeFrequencies, blend, clamp_unit, correction_dim, yarn_attention_factor
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.guide import CACHE_OF_STATIC, MethodGuide
@@ -110,6 +111,14 @@ class Yarn(ScalingMethod):
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:
         inv_freq = blend_by_index(geometry, self.factor, self.beta_fast, self.beta_slow, self.truncate)
         return RopeFrequencies(inv_freq, self.attention())
+
+    def derived(self, geometry: RopeGeometry) -> dict[str, DerivedValue]:
+        low, high = correction_range(geometry, self.beta_fast, self.beta_slow, self.truncate)
+        return {
+            "ramp_pairs": DerivedValue(
+                [low, high], "pairs", "as trained up to the first, divided by s from the last on"
+            )
+        }
 
     def native_config(self, geometry: RopeGeometry) -> RopeConfigPatch:
         rope_parameters: dict[str, Any] = {

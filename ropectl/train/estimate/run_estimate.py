@@ -58,6 +58,7 @@ def dry_run(task: Task, data: TrainingData, accelerator: Any, reporter: Reporter
         "estimate": True,
         "model": task.source.name,
         "method": str(task.plan.method),
+        "derived": task.derived(),
         "seq_len": task.seq_len,
         "target_length": task.target_length,
         "parameters": {
