@@ -149,7 +149,7 @@ def overlapping(figure: Any) -> list[str]:
 
     canvas = FigureCanvasAgg(figure)
     with house_style():
-        canvas.draw()
+        figure.draw_without_rendering()
     renderer = canvas.get_renderer()
     legends = [legend for axes in figure.axes if (legend := axes.get_legend())] + list(figure.legends)
     boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in figure.texts]
