@@ -40,7 +40,7 @@ OPTIONS = [
     ("eval-passkey --print-config", "--depths 0.5", "--depths 1"),
     ("eval-passkey --print-config", "--min-accuracy 90%", "--min-accuracy 0.9"),
     ("eval-passkey --print-config", "--trials 5x", "--trials 5"),
-    ("eval-tasks --dry-run --task passkey", "--min-score 95", "--min-score 0.95"),
+    ("eval-tasks --print-config", "--min-score 95", "--min-score 0.95"),
     ("finetune --dry-run -m yarn --factor 4", "--short-fraction 10%", "--short-fraction 0.1"),
     ("finetune --dry-run -m yarn --factor 4 --strategy lora", "--lora-dropout 5", "--lora-dropout 0.05"),
     ("patch --dry-run", "-m yarn=4", "-m yarn:factor=4"),
