@@ -15,6 +15,7 @@ from ropectl.checkpoint.settings import PatchSettings
 from ropectl.compare.run import compare_methods
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
+from ropectl.hf.model.loading import load_model
 from ropectl.records import ComparisonRecord
 from ropectl.records.reading import read_as
 from ropectl.report.tables.words import row_names
@@ -102,20 +103,25 @@ def test_what_cannot_be_is_refused(change: dict[str, Any], words: str, tmp_path:
 
 
 def test_a_further_model_that_cannot_be_loaded_costs_only_its_own_cells(
-    checkpoint: Callable[..., Path], tmp_path: Path
+    checkpoint: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What is wrong with its files is found before; what only its class finds, as for want of memory, when it loads."""
     base, broken, good = checkpoint(), tmp_path / "broken", tmp_path / "good"
     for copy in (broken, good):
         shutil.copytree(base, copy)
-    weights = broken / "model.safetensors"
-    content = weights.read_bytes()
-    weights.write_bytes(content[: len(content) // 2])
+
+    def load(source: Any, options: Any) -> Any:
+        if source.name == str(broken):
+            raise ConfigError(f"{source.name} cannot be loaded.")
+        return load_model(source, options)
+
+    monkeypatch.setattr("ropectl.evaluate.setup.load_model", load)
     models = {"model": str(base), "others": (str(broken), str(good))}
     config = CompareConfig(**models, methods=("pi:factor=2",), passkey=False, **SMALL)  # type: ignore[arg-type]
     comparison = compare_methods(config, tmp_path / "run")
     rows = {row["model"]: row for row in comparison.record["rows"]}
     assert comparison.num_failed == 2 and all("cannot be loaded" in message for message in rows[str(broken)]["errors"])
     assert rows[str(good)]["perplexity"] == comparison.record["rows"][0]["perplexity"]
-    weights.write_bytes(content)
+    monkeypatch.undo()
     repaired = compare_methods(config, tmp_path / "run", retry_failed=True)
     assert repaired.num_failed == 0
