@@ -16,7 +16,7 @@ from ropectl.evaluate.shared_config import (
     Seed,
     Text,
 )
-from ropectl.hf.model_settings import MethodSpec
+from ropectl.hf.model_settings import LOADING, MethodSpec
 from ropectl.option import Option, Panel
 from ropectl.setting_types import Texts
 
@@ -24,6 +24,14 @@ from ropectl.setting_types import Texts
 class TasksConfig(ModelConfig):
     """The settings of ``eval-tasks``."""
 
+    strict: Annotated[
+        bool,
+        Field(
+            description="treat warnings about the checkpoint's config, and a text that prompts have to repeat, as errors"
+        ),
+        Option(Panel.model),
+        LOADING,
+    ] = False
     method: MethodSpec = None
     tasks: Annotated[
         Texts,

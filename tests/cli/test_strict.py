@@ -131,6 +131,25 @@ def test_a_length_that_no_document_has_is_an_error(ropectl: Run, tmp_path: Path,
     assert code == 0 and "perplexity there is n/a" in words(err)
 
 
+def test_a_text_that_prompts_repeat_is_an_error(ropectl: Run, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("It was the best of times. " * 20)
+    request = (
+        "eval-tasks",
+        "builtin:tiny",
+        "--text",
+        tmp_path / "text.txt",
+        "--task",
+        "needle",
+        "--length",
+        "1k",
+        "--dry-run",
+    )
+    code, out, err = ropectl(*request, "--strict")
+    assert (code, out) == (2, "") and "prompts of 1k repeat it" in words(err) and "--strict" in err
+    code, _, err = ropectl(*request)
+    assert code == 0 and "prompts of 1k repeat it" in words(err)
+
+
 @pytest.mark.process
 def test_cells_have_the_same_names_with_it(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
     """A comparison that was begun without it goes on with it, and the other way round: the cells have the same names."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.data.sources import open_source
-from ropectl.errors import ConfigError
+from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.request import manifest, method_and_lengths
 from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, count_tokens, depth_grid
 from ropectl.evaluate.retrieval.task_scores import average, nothing_to_gain, task_result
@@ -203,7 +203,8 @@ def _plan(request: _Request, prompts: Sequence[Sequence[Prompt]]) -> list[Planne
     longest = max(request.lengths)
     total = request.stream.repeats_within(START_RANGE + longest)
     if total is not None and total < longest:
-        request.notes.append(
-            f"{request.config.text} has only {total} tokens: prompts of {format_length(longest)} repeat it."
-        )
+        short = f"{request.config.text} has only {total} tokens: prompts of {format_length(longest)} repeat it."
+        if request.config.strict:
+            raise DataError(short, "Give longer text: --text FILE, shorter lengths, or leave out --strict.")
+        request.notes.append(short)
     return plan
