@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,13 @@ NAMED = [
 ]
 
 
-@pytest.mark.parametrize(("typed", "said"), NAMED, ids=[typed for typed, _ in NAMED])
+def marked(typed: str, *more: str) -> Any:
+    """A case, marked where its dry run works as long as a process takes to start: it times layers, or reads a text."""
+    is_long = typed.startswith(("compare-methods", "finetune"))
+    return pytest.param(typed, *more, id=typed, marks=[pytest.mark.process] * is_long)
+
+
+@pytest.mark.parametrize(("typed", "said"), [marked(*case) for case in NAMED])
 def test_named(ropectl: Run, typed: str, said: str) -> None:
     code, out, err = ropectl(*typed.split())
     assert code == 0, err
@@ -80,8 +87,8 @@ def test_named(ropectl: Run, typed: str, said: str) -> None:
         "patch -m yarn:factor=4 --factor 4 --dry-run",
         "patch -m dynamic-ntk --target-length 2k --freeze-at 2k --dry-run",
         "patch -m dynamic-yarn --factor 4 --freeze-at 2k --dry-run",
-        "compare-methods -m none -m yarn --factor 4 --dry-run",
-        "compare-methods --factor 4 --dry-run",
+        marked("compare-methods -m none -m yarn --factor 4 --dry-run"),
+        marked("compare-methods --factor 4 --dry-run"),
         "harness -m abf --factor 4 --task x --length 1k",
         "eval-tasks -m yarn --factor 4 --task passkey --length 1k --dry-run",
     ],

@@ -64,6 +64,7 @@ def test_names_are_written_not_obeyed(ropectl: Run, model: Path, command: str) -
         assert "[red]x[/red]:smile:?" in "".join(out.split()), "not swallowed as markup, nor replaced by a picture"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("form", ["csv", "markdown", "latex", "json"])
 def test_other_formats_hold_no_controls(ropectl: Run, model: Path, form: str) -> None:
     code, out, err = ropectl("eval-perplexity", f"./{model}", *SMALL, "--format", form)

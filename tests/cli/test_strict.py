@@ -119,6 +119,7 @@ def test_several_warnings_stay_readable_in_80_columns(ropectl: Run, warned: Path
     assert all(line.startswith("warning: ") for line in re.split(r"\n(?=warning)", tail))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", ["eval-perplexity", "compare-methods"])
 def test_a_length_that_no_document_has_is_an_error(ropectl: Run, tmp_path: Path, command: str) -> None:
     text = tmp_path / "text.txt"
