@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the models are small: threads only wait for each other
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ["COLUMNS"] = "80"
 # As in a log. A bar that an error leaves open would be drawn anew by its library's thread, seconds later, in another test.
