@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ropectl.errors import ConfigError
 from ropectl.names import near_names
+from ropectl.printable import shorten, shown
 from ropectl.slips import Cure, find_cure, mended_spec
 from ropectl.specs import describe_range, format_spec
 
@@ -75,9 +76,8 @@ class Fault:
         """
         from pydantic import ValidationError
 
-        setting = (
-            "factor" if self.name == "factors" else self.name or ""
-        )  # compare-methods reads several under that name
+        # compare-methods reads several factors under a name of their own
+        setting = "factor" if self.name == "factors" else self.name or ""
         others = {name: value for name, value in given.items() if name not in (self.name, setting)}
 
         def is_taken(value: str) -> bool:
@@ -115,10 +115,12 @@ def explain(
         near = near_names(fault.name, kind.model_fields)
         meant = f"Did you mean {' or '.join(near)}? " if near else ""
         known = ", ".join(kind.model_fields) or "none"
-        return f"{spec_name} has no parameter {fault.name!r}.", f"{meant}Its parameters: {known}."
+        return f"{spec_name} has no parameter {shown(fault.name)}.", f"{meant}Its parameters: {known}."
     if fault.is_missing:
         return f"{spec_name} needs {fault.name} ({kind.model_fields[fault.name].description}).", example(fault.name)
-    message = f"{spec_name}: {fault.name} = {parameters.get(fault.name)} is not possible: {fault.problem}."
+    message = (
+        f"{spec_name}: {fault.name} = {shorten(str(parameters.get(fault.name)))} is not possible: {fault.problem}."
+    )
     if cure := fault.cure(kind, parameters):
         if cure.setting == fault.name:
             return message, cure.hint(format_spec(spec_name, {**parameters, fault.name: cure.value}))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from ropectl.errors import ConfigError
@@ -95,5 +94,4 @@ def _check_outside_models(folder: Path, hint: str) -> None:
 
 
 def _has_weights(folder: Path) -> bool:
-    suffixes: Iterable[str] = (".safetensors", ".bin")
-    return any(each.suffix in suffixes for each in folder.iterdir())
+    return any(each.suffix in (".safetensors", ".bin") for each in folder.iterdir())

@@ -69,9 +69,10 @@ def frozen_methods(settings: InspectSettings) -> tuple[str, list[InspectionRecor
 
 def seq_len_notes(settings: InspectSettings) -> list[str]:
     """Returns a note where a sequence length was given that none of the methods depends on."""
-    subject = Inspected.of(settings)
-    methods = subject.methods(settings.methods, every=False)
-    if settings.seq_len is None or any(method.depends_on_seq_len for method in methods):
+    if settings.seq_len is None:
+        return []
+    methods = Inspected.of(settings).methods(settings.methods, every=False)
+    if any(method.depends_on_seq_len for method in methods):
         return []
     return [
         f"--seq-len {settings.seq_len} changes nothing: {', '.join(m.label for m in methods)} is the same at every length."

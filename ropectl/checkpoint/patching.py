@@ -16,7 +16,7 @@ from ropectl.checkpoint.weights import hub_sizes, is_rewritten, source_files, so
 from ropectl.checkpoint.writing import TOKENIZER_CONFIG, load_options, stage_adapter, stage_checkpoint, tokenizer_config
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
-from ropectl.hf.config.source import ModelSource, read_config
+from ropectl.hf.config.source import ModelSource, read_source
 from ropectl.hf.tensors.fit import check_tensors
 from ropectl.records import PatchRecord, WrittenFiles, to_json
 from ropectl.reporter import Reporter
@@ -42,14 +42,7 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
         for note in record.notes:
             reporter.note(note)
         return to_json(record)
-    source = read_config(
-        settings.model,
-        settings.revision,
-        settings.original_length,
-        settings.trust_remote_code,
-        settings.layers,
-        settings.strict,
-    )
+    source = read_source(settings)
     _check_effects(settings, source)
     plan = plan_patch(settings, source)
     if settings.drop_code and "auto_map" not in source.config:
@@ -153,7 +146,6 @@ def _dry_run(settings: PatchSettings, plan: PatchPlan, reporter: Reporter) -> Pa
         files = list_files(folder, settings.allow_pickle)
         try:
             check_weights(files)
-            check_tensors(plan.source)
         except ConfigError as error:
             reporter.note(f"{error} The plan is valid, but writing would stop here.")
         described = files.describe(settings.link)

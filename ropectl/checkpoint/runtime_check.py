@@ -22,7 +22,7 @@ from ropectl.errors import ConfigError, DataError, MeasurementError
 from ropectl.evaluate.shared_config import DEFAULT_TEXT, Text
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
-from ropectl.hf.model_settings import AllowPickle, OriginalLength, Strict, TrustRemoteCode
+from ropectl.hf.model_settings import INPUTS, AllowPickle, OriginalLength, Strict, TrustRemoteCode
 from ropectl.hf.tensors.fit import check_tensors
 from ropectl.option import Option, Panel
 from ropectl.records import SCHEMA_VERSION
@@ -49,6 +49,7 @@ class RuntimeCheckSettings(Settings):
         Path,
         Field(description="Python of the environment that holds the runtime"),
         Option(Panel.runtime, "PATH"),
+        INPUTS,
     ]
     text: Text = DEFAULT_TEXT
     length: Annotated[

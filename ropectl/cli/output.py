@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from ropectl.records import PatchRecord
     from ropectl.report.document import Part, View
 
-#: Settings that name files a command reads.
-_INPUTS = ("model", "text", "python", "key_model")
-
 #: The measurement is done, and falls short of a limit that a flag set.
 EXIT_GATE = 3
 
@@ -183,6 +180,7 @@ def check_new(path: Path | None, overwrite: bool, settings: BaseModel) -> None:
     """
     from ropectl.data.address import exists, expand, parse_address
     from ropectl.errors import ConfigError
+    from ropectl.hf.model_settings import INPUTS
     from ropectl.output_places import check_output, check_writable
 
     if path is not None and path.is_dir():
@@ -194,8 +192,8 @@ def check_new(path: Path | None, overwrite: bool, settings: BaseModel) -> None:
     if path is not None and path.exists() and not overwrite:
         raise ConfigError(f"{path} exists already.", "To replace it: --overwrite")
     if path is not None:
-        for name in _INPUTS:
-            source = parse_address(str(getattr(settings, name, "")), ":#").name
+        for name in filter(None, INPUTS.values(settings).values()):
+            source = parse_address(str(name), ":#").name
             if path.exists() and exists(source) and path.samefile(expand(source)):
                 raise ConfigError(f"{path} is what the result is made from.", "Choose another place: --out FILE")
         check_writable(path.parent)

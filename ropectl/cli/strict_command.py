@@ -50,9 +50,6 @@ class StrictCommand(TyperCommand):
 
 def _flag(option: Any) -> str:
     """Returns an option as it is typed, or the name of an argument."""
-    long = [name for name in option.opts if name.startswith("--")]
-    return (
-        str((long or option.opts)[0])
-        if option.param_type_name == "option"
-        else str(option.metavar or option.name).upper()
-    )
+    if option.param_type_name != "option":
+        return str(option.metavar or option.name).upper()
+    return next((str(name) for name in option.opts if name.startswith("--")), str(option.opts[0]))

@@ -16,7 +16,7 @@ from ropectl.evaluate.shared_config import (
     TextConfig,
     Trials,
 )
-from ropectl.hf.model_settings import CHECKPOINT, EXTENT, SCALING, Factor, MethodSpec, MethodSpecs
+from ropectl.hf.model_settings import CHECKPOINT, EXTENT, INPUTS, SCALING, Factor, MethodSpec, MethodSpecs
 from ropectl.option import Option, Panel
 from ropectl.setting_types import HomePath, Positions, Texts, Tokens
 
@@ -58,6 +58,7 @@ class PerplexityConfig(TextConfig):
         str | None,
         Field(description="model that chooses the key tokens"),
         Option(Panel.protocol, "MODEL", default="the measured one", offers="models"),
+        INPUTS,
     ] = None
     tolerance: Annotated[
         float | None,

@@ -14,7 +14,7 @@ from ropectl.evaluate.shared_config import ModelConfig, TextConfig
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.geometry import window_note
 from ropectl.hf.config.policy import Policy, choose_method, idle_replace, resolve_factor
-from ropectl.hf.config.source import ModelSource, read_config
+from ropectl.hf.config.source import ModelSource, read_source
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.hf.tensors.fit import check_tensors
 from ropectl.rope.geometry import RopeGeometry
@@ -51,14 +51,7 @@ class Setup:
         Raises:
             ConfigError: If the model is not there, contradicts itself, or an option is impossible.
         """
-        source = read_config(
-            config.model,
-            config.revision,
-            config.original_length,
-            config.trust_remote_code,
-            config.layers,
-            config.strict,
-        )
+        source = read_source(config)
         setup = cls(config, source, resolve_factor(source.rope.geometry, config.factor, config.target_length))
         _ = setup.load_options  # checks them
         if weights:

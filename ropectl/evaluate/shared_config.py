@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from ropectl.data.sources import source_spellings
-from ropectl.hf.model_settings import LOADING, Attention, Device, ModelSettings, WeightType
+from ropectl.hf.model_settings import INPUTS, LOADING, Attention, Device, ModelSettings, WeightType
 from ropectl.hf.run_names import BosPolicy, check_attention, check_device
 from ropectl.option import Group, Option, Panel
 from ropectl.setting_types import Lengths, Tokens
@@ -36,6 +36,7 @@ Text = Annotated[
     str,
     Field(description=f"text to measure on: {source_spellings()}"),
     Option(Panel.measurement, "SOURCE", offers="sources"),
+    INPUTS,
 ]
 
 

@@ -12,6 +12,7 @@ from ropectl.setting_types import Settings, Texts, Tokens
 
 DEFAULT_MODEL = "builtin:tiny"
 
+INPUTS = Group("what is read, and therefore never replaced by a result")
 CHECKPOINT = Group("which checkpoint it is, and how its config is read")
 PERMISSION = Group("what a checkpoint may do that is dangerous")
 LOADING = Group("how strictly the checkpoint is read, and how its weights are loaded and run")
@@ -24,6 +25,7 @@ ModelName = Annotated[
     Field(description="folder, hub id, .gguf file, LoRA adapter folder or builtin:tiny"),
     Option(metavar="MODEL", offers="models"),
     CHECKPOINT,
+    INPUTS,
 ]
 Revision = Annotated[
     str | None,

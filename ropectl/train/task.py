@@ -8,7 +8,7 @@ from typing import Any
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError
-from ropectl.hf.config.source import ModelSource, model_fingerprint, read_config
+from ropectl.hf.config.source import ModelSource, model_fingerprint, read_source
 from ropectl.hf.model.loading import LoadOptions
 from ropectl.hf.tensors.fit import check_tensors
 from ropectl.names import unknown_choice
@@ -66,14 +66,7 @@ class Task:
                 "Type: --positions pose, or leave out --pose-chunks",
             )
         strategy = make_strategy(settings)
-        source = read_config(
-            settings.model,
-            settings.revision,
-            settings.original_length,
-            settings.trust_remote_code,
-            settings.layers,
-            settings.strict,
-        )
+        source = read_source(settings)
         shared = PatchSettings.model_fields.keys() & FinetuneSettings.model_fields.keys() - {"merge", "dtype"}
         patch = PatchSettings(**{name: getattr(settings, name) for name in shared}, dtype=settings.save_dtype)
         plan = plan_patch(patch, source)

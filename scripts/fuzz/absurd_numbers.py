@@ -11,52 +11,10 @@ from fuzz.options import Given, options_of, takes
 from fuzz.templates import TEMPLATES, Template
 
 _HUGE = ("1" + "0" * 30, "9" * 30, str(2**63))
-_NO_COUNTS = (
-    "-1",
-    "0",
-    "nan",
-    "inf",
-    "1e400",
-    "\u0663",
-    "1_000",
-    "0x10",
-    " 5 ",
-    "5.5",
-    "abc",
-    "--",
-    "1e3",
-    "5\n",
-)
-_NO_NUMBERS = (
-    "-1",
-    "0",
-    "nan",
-    "inf",
-    "-inf",
-    "1e400",
-    "\u0663",
-    "1_000",
-    "0x10",
-    " 0.5 ",
-    "abc",
-    "1,5",
-    "0.5\n",
-    "1/2",
-)
-_NO_LENGTHS = (
-    "-1",
-    "0",
-    "nan",
-    "inf",
-    "1e400",
-    "\u0663",
-    "1_000",
-    "0x10",
-    " 5 ",
-    "1.5",
-    "9" * 400,
-    "1" + "0" * 30 + "m",
-)
+_NO_NUMERALS = ("-1", "0", "nan", "inf", "1e400", "\u0663", "1_000", "0x10")
+_NO_COUNTS = (*_NO_NUMERALS, " 5 ", "5.5", "abc", "--", "1e3", "5\n")
+_NO_NUMBERS = (*_NO_NUMERALS, "-inf", " 0.5 ", "abc", "1,5", "0.5\n", "1/2")
+_NO_LENGTHS = (*_NO_NUMERALS, " 5 ", "1.5", "9" * 400, "1" + "0" * 30 + "m")
 
 
 def cases() -> Iterator[Case]:

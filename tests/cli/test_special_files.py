@@ -193,6 +193,11 @@ def test_settings_of_another_shape(ropectl: Run, model: Path, tmp_path: Path, ca
     refusal(ropectl, tmp_path, ["eval-perplexity", "MODEL", "--config", "PLACE"], tmp_path / "x.yaml", model)
 
 
+def test_a_list_of_large_numbers_is_quoted_in_one_line(ropectl: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(json.dumps([10**400] * 8))
+    assert "long_factor" in refusal(ropectl, tmp_path, READ["settings"][0], tmp_path / "x.json", model)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

@@ -25,6 +25,7 @@ from ropectl.hf.config.geometry import RopeDescription, describe_rope, is_self_c
 from ropectl.hf.config.places import find_place, local_path
 from ropectl.hf.config.sidecar import SIDECAR, read_sidecar, with_sidecar
 from ropectl.hf.config.sizes import check_sizes
+from ropectl.hf.model_settings import ConfigSettings
 from ropectl.rope.registry import parse_method
 from ropectl.runs import content_id
 
@@ -117,6 +118,18 @@ def read_config(
     if strict and source.rope.warnings:
         raise ConfigError(_listed(source.rope.warnings), "Correct the config, or leave out --strict.")
     return source
+
+
+def read_source(settings: ConfigSettings) -> ModelSource:
+    """Returns what is known of the model that settings name; errors as for :func:`read_config`."""
+    return read_config(
+        settings.model,
+        settings.revision,
+        settings.original_length,
+        settings.trust_remote_code,
+        settings.layers,
+        settings.strict,
+    )
 
 
 def _listed(warnings: Sequence[str]) -> str:

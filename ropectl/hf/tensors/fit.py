@@ -55,7 +55,7 @@ def check_tensors(source: ModelSource, complete: bool = True) -> list[str]:
 
     Args:
         source: The checkpoint.
-        complete: Whether all shards have to be there; without, those that are there are compared.
+        complete: Whether all shards have to be there; without, those that are there are compared, and a note says which lack.
 
     Raises:
         ConfigError: If the two contradict each other: the config is not that of these weights.
@@ -64,11 +64,12 @@ def check_tensors(source: ModelSource, complete: bool = True) -> list[str]:
     if source.gguf_file is not None or not folder.is_dir():
         return []
     tensors = tensors_of(folder)
-    if tensors.missing and complete:
-        raise ConfigError(
-            f"{folder} is incomplete: {INDEX} names {shown_names(tensors.missing)}, which is not there.",
-            "Download it again.",
-        )
+    notes = []
+    if tensors.missing:
+        incomplete = f"{folder} is incomplete: {INDEX} names {shown_names(tensors.missing)}, which is not there."
+        if complete:
+            raise ConfigError(incomplete, "Download it again.")
+        notes.append(incomplete)
     if tensors.num_files and not tensors.by_name:
         raise _misfit("their files hold no tensor.")
     if tensors.by_name and has_known_tensors(source):
@@ -76,7 +77,7 @@ def check_tensors(source: ModelSource, complete: bool = True) -> list[str]:
             _check_layers(source.config, tensors.by_name)
         _check_shapes(source.config, tensors.by_name)
     note = stored_table_note(tensors.by_name, source.adapter.base_rope if source.adapter is not None else source.rope)
-    return [note] if note else []
+    return [*notes, *([note] if note else [])]
 
 
 def has_known_tensors(source: ModelSource) -> bool:
