@@ -297,7 +297,7 @@ def test_one_failure_costs_one_row(
 def test_what_the_comparison_decides_is_refused(
     asked: Callable[..., CompareConfig], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setup, "read_config", lambda *_: pytest.fail("the model was read"))
+    monkeypatch.setattr(setup, "read_source", lambda *_: pytest.fail("the model was read"))
     config = asked(**{name.replace("_", "-"): 1})
     with pytest.raises(
         ConfigError, match=rf"recipe.yaml sets what a comparison decides itself: {name.replace('_', '-')} \("
