@@ -33,7 +33,7 @@ from ropectl.records.perplexity_record import (
     PositionBin,
 )
 from ropectl.records.plan_record import PlannedModel, PlannedTraining, PlanRecord
-from ropectl.records.runtime_reading import NextStep, Problem, RuntimeReading
+from ropectl.records.runtime_reading import NextStep, Problem, ReadingEvidence, RuntimeReading
 from ropectl.records.tasks_record import (
     GivenAnswer,
     PlannedTask,
@@ -92,6 +92,7 @@ __all__ = [
     "PositionBin",
     "Problem",
     "Reach",
+    "ReadingEvidence",
     "RuntimeReading",
     "ScalingBefore",
     "SourceRecord",

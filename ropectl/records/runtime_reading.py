@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,31 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class ReadingEvidence:
+    """How a reading is known.
+
+    Attributes:
+        kind: ``run``: this version was run on this family and this form of scaling; ``read``: its source was read;
+            ``unknown``: neither, and nothing is claimed.
+        version: The release that was run or read, such as ``4.44.2``; None where nothing is known.
+        date: When, as ``2026-12-01``; None where nothing is known.
+        source: What was run or read, in a few words.
+    """
+
+    kind: Literal["run", "read", "unknown"]
+    version: str | None = None
+    date: str | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
 class RuntimeReading:
     """The reading of a checkpoint by one version of a runtime.
 
     Attributes:
         runtime: Name of the runtime.
         version: The version whose rules these are.
-        loads: Whether the model can be built at all.
+        loads: Whether the model can be built at all; None where that is not known.
         rope_type: The type that the runtime reads from the file; None if it does not get that far.
         inv_freq: (P,) frequencies for a sequence of the target length [radians/token].
         attention_factor: A, on cos and sin, at the target length.
@@ -34,22 +52,24 @@ class RuntimeReading:
             are compared; 1 where a pair turns that was meant to stand still.
         usable_length: Tokens that the runtime serves without further settings; None where it sets no limit.
         problems: Why it does not compute what was meant; empty if it does.
+        evidence: How this is known.
     """
 
     runtime: str
     version: str
-    loads: bool
+    loads: bool | None
     rope_type: str | None
     inv_freq: tuple[float, ...] | None
     attention_factor: float | None
     max_deviation: float | None
     usable_length: int | None
     problems: tuple[Problem, ...]
+    evidence: ReadingEvidence
 
     @property
     def ok(self) -> bool:
-        """True if the runtime computes and serves what the author meant."""
-        return self.loads and not self.problems
+        """True if the runtime is known to compute and serve what the author meant."""
+        return bool(self.loads) and not self.problems
 
     def to_json(self) -> dict[str, Any]:
         """Returns the reading as JSON values, ``ok`` among them."""
@@ -57,6 +77,7 @@ class RuntimeReading:
             **vars(self),
             "inv_freq": None if self.inv_freq is None else list(self.inv_freq),
             "problems": [vars(problem) for problem in self.problems],
+            "evidence": vars(self.evidence),
             "ok": self.ok,
         }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ropectl.errors import ConfigError
 from ropectl.printable import first_line
-from ropectl.records import Problem, RuntimeReading
+from ropectl.records import Problem, ReadingEvidence, RuntimeReading
 from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.runtimes.runtime import CheckpointFacts
 from ropectl.runtimes.tables import Table
@@ -36,6 +36,7 @@ def read(
     view_of: Callable[[CheckpointFacts], View],
     table_of: Callable[[View], Table],
     serve: Callable[[View], tuple[int | None, list[Problem]]],
+    evidence: ReadingEvidence,
 ) -> RuntimeReading:
     """Returns what one version makes of a checkpoint.
 
@@ -46,7 +47,10 @@ def read(
         view_of: Returns what it reads of the config.
         table_of: Returns what it computes from that.
         serve: Returns the tokens that it serves by default, None for no limit, and the red lines about them.
+        evidence: How its rules are known.
     """
+    if evidence.kind == "unknown":
+        return RuntimeReading(runtime, version, None, None, None, None, None, None, (), evidence)
     rope_type = None
     try:
         view = view_of(facts)
@@ -57,7 +61,7 @@ def read(
     except (CannotLoadError, ConfigError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
         impossible = f"stops on an impossible value: {first_line(error)}"
         problem = error.problem if isinstance(error, CannotLoadError) else Problem("cannot-load", impossible)
-        return RuntimeReading(runtime, version, False, rope_type, None, None, None, None, (problem,))
+        return RuntimeReading(runtime, version, False, rope_type, None, None, None, None, (problem,), evidence)
     frequencies = found[facts.target_length]
     deviation = max(relative_difference(found[n].inv_freq, facts.meant(n).inv_freq) for n in facts.lengths)
     lines = (*_frequency_lines(facts, view, table, found, deviation), *table.problems, *problems)
@@ -71,6 +75,7 @@ def read(
         deviation,
         usable,
         tuple(dict.fromkeys(lines)),
+        evidence,
     )
 
 

@@ -15,6 +15,7 @@ from ropectl.rope.config_patch import RopeConfigPatch
 from ropectl.rope.frequencies import yarn_attention_factor
 from ropectl.rope.methods.yarn import blend_by_index
 from ropectl.runtimes import tables
+from ropectl.runtimes.evidence import evidence_of
 from ropectl.runtimes.judge import length_lines, read, relative_difference
 from ropectl.runtimes.runtime import CheckpointFacts, Probe, Runtime
 from ropectl.runtimes.tables import Table
@@ -121,7 +122,7 @@ class LlamaCpp(Runtime):
             limit = view.max_positions
             return limit, length_lines(limit, facts.target_length, ": llama-server clamps at the file's context_length")
 
-        return [read(self.name, VERSION, facts, gguf_view, table, serve)]
+        return [read(self.name, VERSION, facts, gguf_view, table, serve, evidence_of(self.name, VERSION, facts))]
 
     def next_step(self, facts: CheckpointFacts) -> NextStep:
         arch = architecture(facts)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from ropectl.records import NextStep, Problem, RuntimeReading
 from ropectl.runtimes import tables
+from ropectl.runtimes.evidence import evidence_of
 from ropectl.runtimes.judge import length_lines, read
 from ropectl.runtimes.launch import server_step
 from ropectl.runtimes.runtime import CheckpointFacts, Runtime
@@ -81,7 +82,7 @@ class Sglang(Runtime):
             usable = context_length(view)
             return usable, length_lines(usable, facts.target_length)
 
-        return read(self.name, VERSION, facts, v5_view, table, serve)
+        return read(self.name, VERSION, facts, v5_view, table, serve, evidence_of(self.name, VERSION, facts))
 
     def next_step(self, facts: CheckpointFacts) -> NextStep:
         def reaches(changed: CheckpointFacts) -> bool:

@@ -13,6 +13,7 @@ from functools import partial
 
 from ropectl.records import NextStep, Problem, RuntimeReading
 from ropectl.runtimes import tables
+from ropectl.runtimes.evidence import evidence_of
 from ropectl.runtimes.judge import read
 from ropectl.runtimes.runtime import CheckpointFacts, Runtime
 from ropectl.runtimes.tables import Table
@@ -175,10 +176,13 @@ class Transformers(Runtime):
             text = f"the tokenizer's model_max_length is {limit}: with truncation=True it cuts there"
             return None, [Problem("tokenizer-capped", text)]
 
-        return [
-            read(self.name, rules.version, facts, rules.view, partial(table, rules=rules, facts=facts), serve)
-            for rules in VERSIONS
-        ]
+        def row(rules: TransformersRules) -> RuntimeReading:
+            evidence = evidence_of(self.name, rules.version, facts)
+            return read(
+                self.name, rules.version, facts, rules.view, partial(table, rules=rules, facts=facts), serve, evidence
+            )
+
+        return [row(rules) for rules in VERSIONS]
 
     def next_step(self, facts: CheckpointFacts) -> NextStep:
         readings = self.readings(facts)

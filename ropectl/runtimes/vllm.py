@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from ropectl.records import NextStep, Problem, RuntimeReading
 from ropectl.rope.frequencies import base_inv_freq
 from ropectl.runtimes import tables
+from ropectl.runtimes.evidence import evidence_of
 from ropectl.runtimes.judge import length_lines, read
 from ropectl.runtimes.launch import server_step
 from ropectl.runtimes.runtime import CheckpointFacts, Probe, Runtime
@@ -177,7 +178,11 @@ class Vllm(Runtime):
                 problems.append(Problem("position-table-short", text))
             return usable, problems
 
-        return read(self.name, rules.version, facts, rules.view, lambda view: self._table(view, rules, facts), serve)
+        def table(view: View) -> Table:
+            return self._table(view, rules, facts)
+
+        evidence = evidence_of(self.name, rules.version, facts)
+        return read(self.name, rules.version, facts, rules.view, table, serve, evidence)
 
     def _table(self, view: View, rules: VllmRules, facts: CheckpointFacts) -> Table:
         old, new = view.block.get("type"), view.block.get("rope_type")

@@ -17,8 +17,8 @@ from ropectl.hf.config.source import read_config
 from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.registry import parse_method
+from scripts.tiny_models import tiny_model
 from tests.hf.test_families import BUILT, logits
-from tests.hf.tiny_families import tiny_model
 
 transformers.logging.set_verbosity_error()
 

@@ -16,7 +16,7 @@ from ropectl.errors import MethodError
 from ropectl.hf.config.source import read_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
-from tests.hf.tiny_families import TRAINED, tiny_model
+from scripts.tiny_models import TRAINED, tiny_model
 
 GEOMETRY = RopeGeometry(32, 1e6, TRAINED, 4)
 IDS = (torch.arange(160) * 7).remainder(60).unsqueeze(0) + 2

@@ -14,8 +14,8 @@ from ropectl.errors import MeasurementError
 from ropectl.evaluate import forward as forward_module
 from ropectl.evaluate.forward import Forward
 from ropectl.hf.model.cache import cache_name
+from scripts.tiny_models import tiny_model
 from tests.conftest import make_model
-from tests.hf.tiny_families import tiny_model
 from tests.tolerances import CHUNKED
 
 

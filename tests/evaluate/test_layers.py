@@ -13,8 +13,8 @@ from transformers import AutoTokenizer
 
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.evaluate.config import CompareConfig
+from scripts.tiny_models import tiny_model
 from tests.conftest import VOCABULARY
-from tests.hf.tiny_families import tiny_model
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -9,7 +9,7 @@ import torch
 from transformers import DynamicCache
 
 from ropectl.hf.model.cache import RoomyLayer, branch, cache_name, can_crop, crop, make_room
-from tests.hf.tiny_families import tiny_model
+from scripts.tiny_models import tiny_model
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

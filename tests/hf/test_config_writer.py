@@ -15,7 +15,7 @@ from ropectl.hf.config.geometry import describe_rope
 from ropectl.hf.config.writer import patched_config
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method
-from tests.hf.tiny_families import tiny_config
+from scripts.tiny_models import tiny_config
 from tests.rope.test_contract import NAMES, example
 
 GEMMA3_V4 = {

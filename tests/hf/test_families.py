@@ -34,7 +34,7 @@ from ropectl.hf.model.rotary import (
 )
 from ropectl.rope.registry import parse_method
 from scripts.model_types import census
-from tests.hf.tiny_families import TRAINED, tiny_config, tiny_model
+from scripts.tiny_models import TRAINED, tiny_config, tiny_model
 
 CENSUS = census()
 

@@ -18,8 +18,8 @@ from ropectl.hf.model.patch import apply_rope
 from ropectl.hf.model.rotary import rotary_module, text_config_values, verify_rope
 from ropectl.hf.model.softmax_scale import latent_layers
 from ropectl.rope.registry import parse_method
+from scripts.tiny_models import TRAINED, tiny_config, tiny_model
 from tests.hf.test_families import BUILT
-from tests.hf.tiny_families import TRAINED, tiny_config, tiny_model
 
 IDS = (torch.arange(160) * 7).remainder(60).unsqueeze(0) + 2
 

@@ -25,7 +25,7 @@ from ropectl.hf.model.loading import LoadOptions, check_loadable, load_model
 from ropectl.hf.tensors.fit import check_tensors
 from ropectl.hf.tensors.safetensors_file import stored_tensors
 from ropectl.hf.tensors.shards import INDEX, WEIGHTS, tensors_of
-from tests.hf.tiny_families import tiny_model
+from scripts.tiny_models import tiny_model
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -246,7 +246,7 @@ REFUSED = {"gemma3_text", "gpt_oss", "falcon_h1", "qwen3_next", "lfm2_moe", "lla
 
 def check_families(parallel: ContextParallel, model_types: Iterable[str]) -> None:
     """Every causal type that has a rotary table is computed exactly, or refused with a reason."""
-    from tests.hf.tiny_families import tiny_model
+    from scripts.tiny_models import tiny_model
 
     warnings.simplefilter("ignore")
     exact, refused = set(), set()

@@ -39,8 +39,8 @@ from ropectl.train.estimate.skeleton import build, count_weights, held_dtype
 from ropectl.train.finetuning import finetune
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies import make_strategy
+from scripts.tiny_models import tiny_config as family_config
 from tests.conftest import tiny_config
-from tests.hf.tiny_families import tiny_config as family_config
 from tests.tolerances import KEPT_BYTES
 from tests.train.runs import write_text
 

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from ropectl.train.data.samples import IGNORE
 from ropectl.train.engine.loss import CausalLoss
+from scripts.tiny_models import VOCABULARY as FAMILY_VOCABULARY
+from scripts.tiny_models import tiny_model
 from tests.conftest import VOCABULARY, make_model
-from tests.hf.tiny_families import VOCABULARY as FAMILY_VOCABULARY
-from tests.hf.tiny_families import tiny_model
 from tests.tolerances import CHUNKED_LOSS
 
 #: Families whose logits are capped or scaled behind the head.

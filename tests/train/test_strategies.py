@@ -12,8 +12,8 @@ from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies import make_strategy
 from ropectl.train.strategies.strategy import trained_parameters
+from scripts.tiny_models import tiny_model
 from tests.conftest import make_model
-from tests.hf.tiny_families import tiny_model
 
 IDS = torch.arange(3, 43).unsqueeze(0)
 #: A merged weight is rounded once more than base and update apart (absolute, logits of size 10).

@@ -18,7 +18,7 @@ LENGTH_CODES = {*SERVING_CODES, "tokenizer-capped"}
 def runtime_parts(readings: Sequence[RuntimeReading]) -> list[Part]:
     """Returns one row per version, then one line per problem with the versions that have it."""
     numbers = [Column(head) for head in ("attention", "deviation", "serves")]
-    columns = [Column("reads as", is_text=True), *numbers, Column("", is_text=True)]
+    columns = [Column("reads as", is_text=True), *numbers, Column("", is_text=True), Column("known", is_text=True)]
     return [Table("", "runtime", columns, [_row(reading) for reading in readings]), *red_lines(readings)]
 
 
@@ -30,11 +30,14 @@ def _row(reading: RuntimeReading) -> Row:
         Cell(deviation_text(reading.max_deviation) if loads else NOT_AVAILABLE),
         Cell((NO_LIMIT if usable is None else str(usable)) if loads else NOT_AVAILABLE),
         _verdict(reading),
+        Cell(NOT_AVAILABLE if reading.evidence.kind == "unknown" else reading.evidence.kind),
     ]
     return Row(f"{reading.runtime} {reading.version}", cells)
 
 
 def _verdict(reading: RuntimeReading) -> Cell:
+    if reading.loads is None:
+        return Cell("not known")
     if not reading.loads:
         return Cell("FAILS", tone=BAD)
     codes = {problem.code for problem in reading.problems}

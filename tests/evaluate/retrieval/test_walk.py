@@ -16,9 +16,9 @@ from ropectl.evaluate.retrieval import walk as walk_module
 from ropectl.evaluate.retrieval.prefix_tree import count_nodes
 from ropectl.evaluate.retrieval.walk import walk
 from ropectl.tasks.trial import Trial
+from scripts.tiny_models import VOCABULARY, tiny_model
 from tests.conftest import make_model
 from tests.evaluate.naive import answer, continuation, counted
-from tests.hf.tiny_families import VOCABULARY, tiny_model
 from tests.tolerances import WALK
 
 pytestmark = pytest.mark.usefixtures("one_thread")

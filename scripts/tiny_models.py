@@ -3,41 +3,67 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
-#: Trained length of every tiny model [tokens].
-TRAINED = 64
-VOCABULARY = 64
 
-#: Keys of any config, as regular expressions, and what they are set to.
-RECIPE: dict[str, Any] = {
-    r"vocab_size|vocab_size_per_layer_input|unpadded_vocab_size|audio_vocab_size": VOCABULARY,
-    r"hidden_size|n_embd|d_model|embedding_size|lru_width|mamba_d_ssm|out_hidden_size|ple_embed_dim": 64,
-    r"attention_hidden_size|hidden_size_global|input_size|input_dim|conv_output_size": 64,
-    r"adapter_(in|out)_dim|adapter_input_size|projector_(in|out)put_dim": 64,
-    r"(v_|qk_nope_|qk_rope_|global_|swa_|swa_v_|attention_|index_|linear_(key_|value_)?)?head_dim": 16,
-    r"kv_channels|rotary_dim|mamba_d_head|mamba_headdim|mamba_d_state|mamba_chunk_size": 16,
-    r"qk_head_dim": 32,
-    r"num_hidden_layers|n_layers?|num_layers|depth|num_blocks|num_global_layers|num_layers_per_stack": 2,
-    r"n_(input|recurrent|output)_layers|conf_num_hidden_layers": 2,
-    r"num_attention_heads|n_heads?|num_heads|linear_num_heads|attention_heads|index_n_heads": 4,
-    r"conf_num_attention_heads|swa_num_attention_heads": 4,
-    r"num_key_value_heads|num_kv_heads|n_head_kv|num_global_key_value_heads|num_query_groups": 2,
-    r"linear_num_(key|value)_heads|swa_num_key_value_heads": 2,
-    r".*intermediate_size(_mlp)?|.*ffn_dim|.*ffn_hidden_size|intermediate_dim|mlp_dim": 64,
-    r"num_experts|num_local_experts|n_routed_experts|moe_num_experts": 4,
-    r"num_experts_per_tok(en)?|moe_k|moe_topk|top_k_experts|moe_top_k": 2,
-    r"n_group|topk_group|num_expert_group|o_groups": 1,
-    r"(q|kv|o)_lora_rank|gated_norm_rank|adapter_rank|hc_lowrank|laurel_rank": 16,
-    r"hidden_size_per_layer_input|router_hidden_size": 16,
-    r"(original_)?max_position_embeddings|n_positions|n_ctx|model_max_length|max_seq_len": TRAINED,
-    r"first_k_dense_replace|num_dense_layers|num_kv_shared_layers|moe_layer_start_index": 1,
-    r"max_window_layers|zero_expert_num": 1,
-    r"mamba_n_heads|n_mamba_heads": 8,
-}
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a small model.
+
+    Attributes:
+        hidden: Width of a token's vector, and of the layers between.
+        head: Channels of a head; half as many rotary pairs where all turn.
+        rank: Width of bottlenecks and states.
+        vocabulary: Number of tokens.
+        trained: Trained length [tokens].
+    """
+
+    hidden: int = 64
+    head: int = 16
+    rank: int = 16
+    vocabulary: int = 64
+    trained: int = 64
+
+
+TINY = Sizes()
+#: Trained length of every tiny model [tokens].
+TRAINED = TINY.trained
+VOCABULARY = TINY.vocabulary
+
+
+def recipe(sizes: Sizes) -> dict[str, int]:
+    """Returns keys of any config, as regular expressions, and what they are set to."""
+    return {
+        r"vocab_size|vocab_size_per_layer_input|unpadded_vocab_size|audio_vocab_size": sizes.vocabulary,
+        r"hidden_size|n_embd|d_model|embedding_size|lru_width|mamba_d_ssm|out_hidden_size|ple_embed_dim": sizes.hidden,
+        r"attention_hidden_size|hidden_size_global|input_size|input_dim|conv_output_size": sizes.hidden,
+        r"adapter_(in|out)_dim|adapter_input_size|projector_(in|out)put_dim": sizes.hidden,
+        r"(v_|qk_nope_|qk_rope_|global_|swa_|swa_v_|attention_|index_|linear_(key_|value_)?)?head_dim": sizes.head,
+        r"kv_channels|rotary_dim|mamba_d_head|mamba_headdim|mamba_d_state|mamba_chunk_size": sizes.head,
+        r"qk_head_dim": 2 * sizes.head,
+        r"num_hidden_layers|n_layers?|num_layers|depth|num_blocks|num_global_layers|num_layers_per_stack": 2,
+        r"n_(input|recurrent|output)_layers|conf_num_hidden_layers": 2,
+        r"num_attention_heads|n_heads?|num_heads|linear_num_heads|attention_heads|index_n_heads": 4,
+        r"conf_num_attention_heads|swa_num_attention_heads": 4,
+        r"num_key_value_heads|num_kv_heads|n_head_kv|num_global_key_value_heads|num_query_groups": 2,
+        r"linear_num_(key|value)_heads|swa_num_key_value_heads": 2,
+        r".*intermediate_size(_mlp)?|.*ffn_dim|.*ffn_hidden_size|intermediate_dim|mlp_dim": sizes.hidden,
+        r"num_experts|num_local_experts|n_routed_experts|moe_num_experts": 4,
+        r"num_experts_per_tok(en)?|moe_k|moe_topk|top_k_experts|moe_top_k": 2,
+        r"n_group|topk_group|num_expert_group|o_groups": 1,
+        r"(q|kv|o)_lora_rank|gated_norm_rank|adapter_rank|hc_lowrank|laurel_rank": sizes.rank,
+        r"hidden_size_per_layer_input|router_hidden_size": sizes.rank,
+        r"(original_)?max_position_embeddings|n_positions|n_ctx|model_max_length|max_seq_len": sizes.trained,
+        r"first_k_dense_replace|num_dense_layers|num_kv_shared_layers|moe_layer_start_index": 1,
+        r"max_window_layers|zero_expert_num": 1,
+        r"mamba_n_heads|n_mamba_heads": 8,
+    }
+
 
 _NO_LONGER_MEANT = ("transformers_version", "_name_or_path", "architectures", "model_type", "dtype", "per_layer_config")
 _DEPTH_KEYS = ("num_hidden_layers", "n_layers", "num_layers")
@@ -92,9 +118,15 @@ def tiny_config(model_type: str, **changes: Any) -> Any:
         model_type: As in the causal mapping of transformers.
         changes: Values by key, with dots for keys of parts; they come last.
     """
+    return small_config(model_type, TINY, EXCEPTIONS.get(model_type, {}) | changes)
+
+
+def small_config(model_type: str, sizes: Sizes, changes: Mapping[str, Any]) -> Any:
+    """Returns a config of this type in these sizes; ``changes`` as for :func:`tiny_config`."""
     kind = CONFIG_MAPPING[model_type]
-    values = _shrunk({key: value for key, value in kind().to_dict().items() if key not in _NO_LONGER_MEANT})
-    for path, value in (EXCEPTIONS.get(model_type, {}) | changes).items():
+    defaults = {key: value for key, value in kind().to_dict().items() if key not in _NO_LONGER_MEANT}
+    values = _shrunk(defaults, sizes)
+    for path, value in changes.items():
         *parts, last = path.split(".")
         target = values
         for part in parts:
@@ -105,19 +137,25 @@ def tiny_config(model_type: str, **changes: Any) -> Any:
 
 def tiny_model(model_type: str, **changes: Any) -> Any:
     """Returns a random float32 model of this type; ``changes`` as for :func:`tiny_config`."""
+    return random_model(tiny_config(model_type, **changes))
+
+
+def random_model(config: Any) -> Any:
+    """Returns a random float32 model of a config, the same at every call."""
     torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(tiny_config(model_type, **changes), dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
     with torch.no_grad():  # some families start with gates at zero, behind which nothing would show
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
     return model
 
 
-def _shrunk(config: dict[str, Any]) -> dict[str, Any]:
+def _shrunk(config: dict[str, Any], sizes: Sizes) -> dict[str, Any]:
     kinds = list(dict.fromkeys(config.get("layer_types") or ()))
     depth = max(2, len(kinds))  # every kind of layer once
     old_depth = next((config[key] for key in _DEPTH_KEYS if isinstance(config.get(key), int)), None)
-    result = {key: _shrink(key, value, old_depth, depth) for key, value in config.items() if key != "per_layer_config"}
+    kept = {key: value for key, value in config.items() if key != "per_layer_config"}
+    result = {key: _shrink(key, value, old_depth, depth, sizes) for key, value in kept.items()}
     if kinds:
         result["layer_types"] = (kinds * 2)[:depth]
         result |= {key: depth for key in _DEPTH_KEYS if key in result}
@@ -128,17 +166,18 @@ def _shrunk(config: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _shrink(key: str, value: Any, old_depth: int | None, depth: int) -> Any:
+def _shrink(key: str, value: Any, old_depth: int | None, depth: int, sizes: Sizes) -> Any:
     if isinstance(value, dict) and (key.endswith("_config") or key == "rope_parameters"):
-        return _shrunk(value)
+        return _shrunk(value, sizes)
     if re.fullmatch(r".*_token_(id|index)", key):
-        return [min(item, VOCABULARY - 1) for item in value] if isinstance(value, list) else _inside(value)
+        last = sizes.vocabulary - 1
+        return [min(item, last) for item in value] if isinstance(value, list) else _inside(value, last)
     if isinstance(value, list) and old_depth and len(value) == old_depth:
         return value[:depth]
     if isinstance(value, int | float) and not isinstance(value, bool) and value != 0:
-        return next((small for names, small in RECIPE.items() if re.fullmatch(names, key)), value)
+        return next((small for names, small in recipe(sizes).items() if re.fullmatch(names, key)), value)
     return value
 
 
-def _inside(token: int | None) -> int | None:
-    return min(token, VOCABULARY - 1) if isinstance(token, int) else token
+def _inside(token: int | None, last: int) -> int | None:
+    return min(token, last) if isinstance(token, int) else token

