@@ -19,6 +19,7 @@ from pathlib import Path
 from docs_cli import cli_page
 from docs_methods import methods_page
 from docs_records import DOCUMENTS, schema_text
+from docs_runtimes import runs_tables
 from model_types import census
 
 from ropectl.data.sources import all_sources
@@ -50,6 +51,7 @@ METHODS = ("<!-- methods:begin (scripts/gen_docs.py) -->", "<!-- methods:end -->
 TASKS = ("<!-- tasks:begin (scripts/gen_docs.py) -->", "<!-- tasks:end -->")
 SOURCES = ("<!-- sources:begin (scripts/gen_docs.py) -->", "<!-- sources:end -->")
 MATRIX = ("<!-- matrix:begin (scripts/gen_docs.py) -->", "<!-- matrix:end -->")
+RUNS = ("<!-- runs:begin (scripts/gen_docs.py) -->", "<!-- runs:end -->")
 FAMILIES = ("<!-- families:begin (scripts/gen_docs.py) -->", "<!-- families:end -->")
 
 #: What transformers 5 saves of a model scaled as Llama 3.1: nothing that transformers 4 reads.
@@ -189,6 +191,7 @@ PARTS: tuple[tuple[Path, tuple[str, str], Callable[[], str]], ...] = (
     (DOCS / "measuring.md", TASKS, tasks_table),
     (DOCS / "measuring.md", SOURCES, sources_list),
     (DOCS / "checkpoints.md", MATRIX, matrix_example),
+    (DOCS / "checkpoints.md", RUNS, runs_tables),
     (DOCS / "checkpoints.md", FAMILIES, families_table),
 )
 

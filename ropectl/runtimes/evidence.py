@@ -21,8 +21,12 @@ from typing import Any
 
 from ropectl.json_reading import read_object
 from ropectl.records import ReadingEvidence
+from ropectl.runtimes.judge import DEVIATION_TOLERANCE
 from ropectl.runtimes.runtime import CheckpointFacts
 from ropectl.runtimes.views import v5_block
+
+#: Mean difference over a text that counts as the same computation in float32 [nats a token].
+AGREEMENT = 1e-3
 
 RUNS = Path(__file__).parent / "runs"
 
@@ -58,6 +62,13 @@ class Outcome:
     mean: float | None = None
     largest: float | None = None
     deviation: float | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """True if it was computed as transformers computes it."""
+        if self.stops is not None:
+            return False
+        return (self.mean or 0.0) <= AGREEMENT and (self.deviation or 0.0) <= DEVIATION_TOLERANCE
 
 
 @dataclass(frozen=True)
