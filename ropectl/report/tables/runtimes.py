@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ropectl.records import RuntimeReading
+from ropectl.records import ReadingEvidence, RuntimeReading
 from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table
 from ropectl.report.tables.words import NOT_AVAILABLE
 from ropectl.runtimes.judge import DEVIATION_TOLERANCE, SERVING_CODES
 
 NO_LIMIT = "any"
+
+#: How a row is known, as it is shown.
+KINDS = {
+    "run": "run: this version was run with this family and form of scaling.",
+    "read": "read: its source was read, and not run with them.",
+    "unknown": "-: not known for this family, so nothing is claimed.",
+}
 
 #: Problems of how much is served, not of what is computed.
 LENGTH_CODES = {*SERVING_CODES, "tokenizer-capped"}
@@ -19,7 +26,11 @@ def runtime_parts(readings: Sequence[RuntimeReading]) -> list[Part]:
     """Returns one row per version, then one line per problem with the versions that have it."""
     numbers = [Column(head) for head in ("attention", "deviation", "serves")]
     columns = [Column("reads as", is_text=True), *numbers, Column("", is_text=True), Column("known", is_text=True)]
-    return [Table("", "runtime", columns, [_row(reading) for reading in readings]), *red_lines(readings)]
+    return [
+        Table("", "runtime", columns, [_row(reading) for reading in readings]),
+        *_legend(readings),
+        *red_lines(readings),
+    ]
 
 
 def _row(reading: RuntimeReading) -> Row:
@@ -30,9 +41,21 @@ def _row(reading: RuntimeReading) -> Row:
         Cell(deviation_text(reading.max_deviation) if loads else NOT_AVAILABLE),
         Cell((NO_LIMIT if usable is None else str(usable)) if loads else NOT_AVAILABLE),
         _verdict(reading),
-        Cell(NOT_AVAILABLE if reading.evidence.kind == "unknown" else reading.evidence.kind),
+        _known(reading.evidence),
     ]
     return Row(f"{reading.runtime} {reading.version}", cells)
+
+
+def _known(evidence: ReadingEvidence) -> Cell:
+    if evidence.kind == "unknown":
+        return Cell("-", small=evidence.source)
+    return Cell(evidence.kind, small=", ".join(filter(None, (evidence.version, evidence.date, evidence.source))))
+
+
+def _legend(readings: Sequence[RuntimeReading]) -> list[Sentence]:
+    """Returns what the last column says, where not every row was run."""
+    kinds = {reading.evidence.kind for reading in readings}
+    return [Sentence(" ".join(KINDS[kind] for kind in KINDS if kind in kinds))] if kinds - {"run"} else []
 
 
 def _verdict(reading: RuntimeReading) -> Cell:
