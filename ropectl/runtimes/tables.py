@@ -133,12 +133,15 @@ def yarn_attention(
     return value * (float(multiply) if multiply is not None and multiplier else 1.0), tuple(causes)
 
 
-def llama3(view: View, defaults: Mapping[str, float] | None = None) -> Table:
-    """Returns the ramp in rotations.
+def llama3(view: View, defaults: Mapping[str, float] | None = None, low_first: bool = False) -> Table:
+    """Returns the ramp in rotations; a step where both bounds are equal.
+
+    No runtime refuses bounds in the wrong order. Nothing then lies between them, and the one that is asked first is a step.
 
     Args:
         view: The config as read.
         defaults: Values for missing keys, where the runtime has any.
+        low_first: Whether the lower bound is asked first.
     """
 
     def value(key: str) -> float:
@@ -146,8 +149,8 @@ def llama3(view: View, defaults: Mapping[str, float] | None = None) -> Table:
         return float(view.required(key) if found is None else found)
 
     low, high = value("low_freq_factor"), value("high_freq_factor")
-    if low == high:
-        raise CannotLoadError(f"divides by zero: low_freq_factor = high_freq_factor = {low:g}")
+    if low > high:
+        low = high = low if low_first else high
     geometry = _geometry(view, int(value(ORIGINAL)))
     return static(blend_by_rotations(geometry, value("factor"), low, high))
 

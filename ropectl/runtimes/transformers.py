@@ -135,7 +135,7 @@ _TYPES: Mapping[str | None, Callable[[View, TransformersRules], Table]] = {
     "default": lambda view, rules: tables.default(view),
     "linear": lambda view, rules: tables.linear(view),
     "dynamic": lambda view, rules: tables.dynamic(view),
-    "llama3": lambda view, rules: tables.llama3(view),
+    "llama3": lambda view, rules: tables.llama3(view, low_first=True),
     "yarn": _yarn,
     "longrope": _longrope,
     "proportional": lambda view, rules: (
