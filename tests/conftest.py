@@ -189,6 +189,13 @@ def checkpoint(tmp_path: Path, saved_tiny: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
+def short_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times one short pass, where a test is about what a dry run says and not about its seconds."""
+    for module in ("ropectl.evaluate.calibration", "ropectl.train.estimate.calibration"):
+        monkeypatch.setattr(f"{module}.LONG_ENOUGH", 0.0)
+
+
+@pytest.fixture
 def ropectl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Runs the command line in this process: (exit code, stdout, stderr)."""
     import signal

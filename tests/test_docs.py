@@ -42,7 +42,7 @@ def commands() -> list[list[str]]:
 
 @pytest.mark.process
 @pytest.mark.parametrize("arguments", commands(), ids=" ".join)
-@pytest.mark.usefixtures("warm_probe")
+@pytest.mark.usefixtures("warm_probe", "short_calibration")
 def test_commands_are_accepted(
     ropectl: Run, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

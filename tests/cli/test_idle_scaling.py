@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("short_calibration")
+
 Checkpoint = Callable[..., Path]
 Run = Callable[..., tuple[int, str, str]]
 

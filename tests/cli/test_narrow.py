@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("short_calibration")
+
 Run = Callable[..., tuple[int, str, str]]
 
 #: What is printed as one piece at 120 columns and holds a digit, dates and names of files aside.

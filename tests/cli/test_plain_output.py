@@ -20,6 +20,8 @@ from ropectl.printable import printable
 from ropectl.report.views.compare_methods import VIEW
 from tests.report import records
 
+pytestmark = pytest.mark.usefixtures("short_calibration")
+
 Run = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).parent.parent.parent
 ESCAPE = "\x1b"

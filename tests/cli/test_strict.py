@@ -21,6 +21,8 @@ from ropectl.compare.run import compare_methods
 from ropectl.evaluate.config import CompareConfig
 from ropectl.reporter import Reporter
 
+pytestmark = pytest.mark.usefixtures("short_calibration")
+
 Run = Callable[..., tuple[int, str, str]]
 
 SMALL = ("--length", "64", "--documents", "1")

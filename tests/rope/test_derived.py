@@ -15,6 +15,8 @@ from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.profile import reference_method
 from ropectl.rope.registry import all_methods, parse_method
 
+pytestmark = pytest.mark.usefixtures("short_calibration")
+
 Run = Callable[..., tuple[int, str, str]]
 
 LLAMA2 = RopeGeometry(rotary_dim=128, rope_theta=10_000.0, original_max_position_embeddings=4096)

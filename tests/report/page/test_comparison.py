@@ -161,6 +161,7 @@ def test_another_scaling_is_put_aside_by_its_command(
         assert json.loads(out)["points"] == row["perplexity"], line
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_several_runs_stand_side_by_side(
     comparison: Path, config: CompareConfig, tmp_path: Path, page_of: PageOf
 ) -> None:

@@ -79,6 +79,7 @@ def test_odd_text(record: Any, tmp_path: Path, page_of: PageOf, text: str) -> No
 
 
 @pytest.mark.process
+@pytest.mark.usefixtures("no_figures")
 def test_a_hostile_place(comparison: Path, tmp_path: Path, ropectl: Run) -> None:
     folder = tmp_path / "<img src=x onerror=alert(1)>\u202e"
     write(folder, json.loads((comparison / "comparison.json").read_text()))

@@ -97,6 +97,7 @@ def test_inspections(measured: Any, page_of: PageOf) -> None:
     assert f"{records[1]['inv_freq'][7]:,.6g}" in page.body_text
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_training_before_and_after_its_end(ropectl: Run, model_folder: Path, tmp_path: Path, page_of: PageOf) -> None:
     out = tmp_path / "tuned"
     code, _, err = ropectl(

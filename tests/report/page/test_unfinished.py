@@ -24,6 +24,7 @@ PageOf = Callable[..., str]
 
 
 @pytest.mark.process
+@pytest.mark.usefixtures("no_figures")
 def test_a_killed_run(
     config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page_of: PageOf, ropectl: Run
 ) -> None:
@@ -66,6 +67,7 @@ def test_with_all_cells_it_says_what_the_comparison_says(comparison: Path, recor
 
 
 @pytest.mark.process
+@pytest.mark.usefixtures("no_figures")
 def test_tuned_rows(config: CompareConfig, tmp_path: Path, page_of: PageOf) -> None:
     """Rows, in their order, are those of the run that ends; what a training lacks is counted."""
     recipe, text = tmp_path / "recipe.yaml", tmp_path / "text.txt"
@@ -89,6 +91,7 @@ def test_tuned_rows(config: CompareConfig, tmp_path: Path, page_of: PageOf) -> N
 
 
 @pytest.mark.process
+@pytest.mark.usefixtures("no_figures")
 def test_damaged_and_foreign_cells_count_as_missing(comparison: Path, tmp_path: Path, page_of: PageOf) -> None:
     folder = tmp_path / "run"
     shutil.copytree(comparison, folder)
@@ -102,6 +105,7 @@ def test_damaged_and_foreign_cells_count_as_missing(comparison: Path, tmp_path: 
 
 
 @pytest.mark.process
+@pytest.mark.usefixtures("no_figures")
 def test_another_request_in_the_same_folder(comparison: Path, tmp_path: Path, page_of: PageOf) -> None:
     """The page is of what was asked for last."""
     folder = tmp_path / "run"
