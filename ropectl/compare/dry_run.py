@@ -18,10 +18,10 @@ from ropectl.evaluate.calibration import measure_speed
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.forward import LOGITS_PER_CHUNK
-from ropectl.hf.config.shape import ModelShape
 from ropectl.hf.config.source import source_config
 from ropectl.hf.model.loading import resolve_device
 from ropectl.hf.model.model_class import bare_model
+from ropectl.hf.model_shape import ModelShape
 from ropectl.memory import free_memory
 from ropectl.records import SCHEMA_VERSION, to_json
 from ropectl.reporter import Reporter

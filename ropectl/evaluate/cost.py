@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.errors import UnsupportedModelError
-from ropectl.hf.config.shape import ModelShape
+from ropectl.hf.model_shape import ModelShape
 
 
 @dataclass(frozen=True)

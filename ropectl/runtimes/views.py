@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ropectl.hf.config.dialects import TYPES_WITH_ORIGINAL_LENGTH
 from ropectl.hf.config.families import named
+from ropectl.hf.config.lengths import TYPES_WITH_ORIGINAL_LENGTH
 from ropectl.records import Problem
 from ropectl.runtimes.runtime import CheckpointFacts
 

@@ -20,7 +20,7 @@ from transformers import LlamaForCausalLM
 from ropectl import memory
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.evaluate.cost import ForwardCost
-from ropectl.hf.config.shape import ModelShape
+from ropectl.hf.model_shape import ModelShape
 from ropectl.hf.model.model_class import cut
 from ropectl.train import trainer
 from ropectl.train.engine.loss import CausalLoss

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ropectl.errors import UnsupportedModelError
-from ropectl.hf.config.dialects import TYPES_WITH_ORIGINAL_LENGTH, scaling_block, scaling_type
+from ropectl.hf.config.dialects import scaling_block, scaling_type
 from ropectl.hf.config.families import LATENT_ATTENTION_KEY, UNREAD_IN_LAYER_BLOCKS, family_of
 from ropectl.hf.config.layers import layer_blocks
+from ropectl.hf.config.lengths import TYPES_WITH_ORIGINAL_LENGTH
 from ropectl.printable import shorten
 from ropectl.rope.frequencies import yarn_attention_factor
 from ropectl.rope.geometry import RopeGeometry

@@ -11,14 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.config.families import REFUSED_MODEL_TYPES, ROPE_TYPE_ALIASES, family_of
+from ropectl.hf.config.families import REFUSED_MODEL_TYPES, ROPE_TYPE_ALIASES, WITHOUT_ROTATION, family_of
 from ropectl.hf.config.layers import choose_layer_type, layer_blocks
+from ropectl.hf.config.lengths import max_positions, trained_length
 from ropectl.printable import shorten, shown
-from ropectl.rope.methods.pi import PositionInterpolation
-from ropectl.rope.proportional import common_block
-
-#: Types whose formula reads the trained length from ``original_max_position_embeddings``.
-TYPES_WITH_ORIGINAL_LENGTH = ("yarn", "llama3", "longrope")
 
 #: What to do about a file that says something impossible.
 CORRECT_FILE = "Correct config.json."
@@ -122,7 +118,7 @@ def check_dialects(config: Mapping[str, Any], knows_length: bool = False) -> Non
         block = scaling_block(section, layer_type)
         rope_type = scaling_type(block)
         if not knows_length and section.get("max_position_embeddings") is not None:
-            trained_length(section, block, rope_type, section["max_position_embeddings"], [])
+            trained_length(section, block, rope_type, max_positions(section), [])
 
 
 def _check_agreement(section: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -142,44 +138,24 @@ def _check_agreement(section: Mapping[str, Any], old: Mapping[str, Any], new: Ma
         )
 
 
-def trained_length(
-    section: Mapping[str, Any], block: Mapping[str, Any], rope_type: str, max_positions: int, warnings: list[str]
-) -> int:
-    """Returns the trained length that a config gives, adding to ``warnings`` how it was read [tokens]."""
-    outer, inner = section.get("original_max_position_embeddings"), block.get("original_max_position_embeddings")
-    if layer_blocks(section):
-        outer = None  # read next to a single block only
-    if rope_type in TYPES_WITH_ORIGINAL_LENGTH:
-        given = outer if outer is not None else inner  # the top-level key wins in transformers
-        if given is None:
-            raise ConfigError(
-                f"The config scales with {rope_type!r} but does not say the trained length: "
-                f"max_position_embeddings = {max_positions} may be that or the extended one.",
-                "Say it: --original-length N",
-            )
-        return int(given)
-    if common_block({**block, "rope_type": rope_type})["rope_type"] == "linear" and inner is None:
-        factor = PositionInterpolation.create({"factor": block.get("factor")}).factor
-        length = round(max_positions / factor)
-        warnings.append(
-            f"Linear scaling by {factor:g} without the trained length: taken as max_position_embeddings / factor = "
-            f"{length}. If {max_positions} is the trained length, say --original-length {max_positions}."
+def refuse_model_type(section: Mapping[str, Any]) -> None:
+    """Refuses model types whose rotations a patch cannot reach, and those that have none, whatever their files say.
+
+    Raises:
+        UnsupportedModelError: With the reason.
+    """
+    name = str(section.get("model_type"))
+    if name in WITHOUT_ROTATION:
+        raise UnsupportedModelError(
+            f"Models of type {name!r} have no rotary positions: their classes rotate nothing, whatever the config says of rope_theta."
         )
-        return length
-    if rope_type == "dynamic" and inner is not None and inner != max_positions:
-        warnings.append(
-            f"Dynamic scaling starts at max_position_embeddings = {max_positions}; the original length of {inner} in the "
-            f"config is read by no runtime. If {inner} is the trained length, this checkpoint is not scaled up to {max_positions}."
-        )
-        return max_positions
-    return int(inner) if inner is not None else max_positions
+    if reason := REFUSED_MODEL_TYPES.get(name):
+        raise UnsupportedModelError(f"Models of type {name!r} are not supported: {reason}.")
 
 
 def refuse_unsupported(section: Mapping[str, Any]) -> None:
     """Refuses families whose rotations a patch cannot reach, with the reason."""
-    reason = REFUSED_MODEL_TYPES.get(str(section.get("model_type")))
-    if reason:
-        raise UnsupportedModelError(f"Models of type {section.get('model_type')!r} are not supported: {reason}.")
+    refuse_model_type(section)
     for key, value in family_of(section).rope_needs.items():
         if section.get(key) != value:
             raise UnsupportedModelError(

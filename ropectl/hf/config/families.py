@@ -34,6 +34,15 @@ SELF_CONTAINED_CONFIGS: dict[str, tuple[str, ...]] = {
     "gemma": ("head_dim",),
 }
 
+#: Keys beside ``max_position_embeddings`` that servers take for the context: those of vLLM 0.32, without Whisper's.
+LENGTH_KEYS = (
+    *("model_max_length", "max_sequence_length", "max_seq_length", "max_seq_len", "seq_length", "seq_len"),
+    *("n_positions", "n_ctx"),
+)
+
+#: A block that counts positions in chunks of the trained length, as Qwen2.5-1M has it.
+CHUNKED_POSITIONS = "dual_chunk_attention_config"
+
 #: Names that older families have for common keys.
 KEY_ALIASES = {
     "max_position_embeddings": ("max_seq_len", "model_max_length"),
@@ -151,6 +160,73 @@ FAMILIES: dict[str, Family] = {
     "qwen2": Family(window_needs_flag=True),
     "zamba2": Family(rope_needs={"use_mem_rope": True}),
 }
+
+#: Causal families whose classes rotate nothing. The files of some, such as Nemotron-H and Kimi Linear, say rotary keys all
+#: the same.
+WITHOUT_ROTATION = frozenset(
+    (
+        *("bart", "bert", "bert-generation", "big_bird", "bigbird_pegasus", "biogpt", "blenderbot", "blenderbot-small"),
+        *(
+            "bloom",
+            "camembert",
+            "cpmant",
+            "ctrl",
+            "data2vec-text",
+            "electra",
+            "ernie",
+            "falcon_mamba",
+            "git",
+            "gpt-sw3",
+        ),
+        *(
+            "gpt2",
+            "gpt_bigcode",
+            "gpt_neo",
+            "inkling2_loop_text",
+            "inkling2_text",
+            "inkling_text",
+            "jamba",
+            "kimi_linear",
+        ),
+        *(
+            "mamba",
+            "mamba2",
+            "marian",
+            "mbart",
+            "megatron-bert",
+            "mpt",
+            "musicgen",
+            "musicgen_melody",
+            "mvp",
+            "nemotron_h",
+        ),
+        *(
+            "openai-gpt",
+            "opt",
+            "pegasus",
+            "plbart",
+            "prophetnet",
+            "reformer",
+            "rembert",
+            "roberta",
+            "roberta-prelayernorm",
+        ),
+        *(
+            "roc_bert",
+            "rwkv",
+            "trocr",
+            "whisper",
+            "xglm",
+            "xlm",
+            "xlm-roberta",
+            "xlm-roberta-xl",
+            "xlnet",
+            "xlstm",
+            "xmod",
+        ),
+        "zamba",
+    )
+)
 
 #: Families that have rotary positions and are not scaled, and why. Model type -> reason.
 REFUSED_MODEL_TYPES = {

@@ -13,25 +13,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.errors import UnsupportedModelError
 from ropectl.hf.config.block_keys import block_warnings, family_parameters, trained_base
 from ropectl.hf.config.block_types import check_blocks, check_sections
-from ropectl.hf.config.dialects import (
+from ropectl.hf.config.dialects import refuse_unsupported, scaling_block, scaling_type, text_section
+from ropectl.hf.config.families import HALF_SPLIT, SELF_CONTAINED_CONFIGS, pairing_of
+from ropectl.hf.config.layers import attention_window, choose_layer_type, layer_types, layer_warnings
+from ropectl.hf.config.lengths import (
     TYPES_WITH_ORIGINAL_LENGTH,
-    refuse_unsupported,
-    scaling_block,
-    scaling_type,
-    text_section,
+    declared_length,
+    length_notes,
+    max_positions,
     trained_length,
 )
-from ropectl.hf.config.families import (
-    HALF_SPLIT,
-    SELF_CONTAINED_CONFIGS,
-    name_of,
-    named,
-    pairing_of,
-)
-from ropectl.hf.config.layers import attention_window, choose_layer_type, layer_types, layer_warnings
 from ropectl.hf.config.sizes import rotated_part
 from ropectl.printable import shown
 from ropectl.rope.geometry import RopeGeometry
@@ -126,8 +120,11 @@ def describe_rope(
     rope_type = scaling_type(block)
     warnings: list[str] = []
     theta = _rope_theta(section, block, warnings)
-    max_positions = _max_positions(section)
-    length = original_length or trained_length(section, block, rope_type, max_positions, warnings)
+    positions = max_positions(section)
+    length = original_length or trained_length(section, block, rope_type, positions, warnings)
+    if original_length is None:
+        warnings += length_notes(section, rope_type, length)
+    declared = declared_length(section, rope_type)
     rotary_dim, num_turning = rotated_part(section, block, layer_type, rope_type)
     geometry = RopeGeometry(rotary_dim, theta, length, num_turning)
     check_sections(block, geometry)
@@ -137,11 +134,9 @@ def describe_rope(
         geometry, rope_type, theta = replace(geometry, rope_theta=base), "default", base
     parameters = {**block, "rope_type": rope_type, "rope_theta": theta}
     if rope_type in ("yarn", "longrope") and block.get("factor") is None:
-        parameters["factor"] = max_positions / length  # as transformers derives it
+        parameters["factor"] = positions / length  # as transformers derives it
         if "factor" in block:
-            warnings.append(
-                f"factor is null: the ratio {max_positions} / {length} = {max_positions / length:g} is taken."
-            )
+            warnings.append(f"factor is null: the ratio {positions} / {length} = {positions / length:g} is taken.")
     method = method_from_native(family_parameters(section, parameters), geometry)
     if method is None:
         raise UnsupportedModelError(
@@ -149,11 +144,11 @@ def describe_rope(
         )
     for seq_len in (length, 2 * length):  # finds lists of a wrong length and the like
         method.frequencies(geometry, seq_len)
-    warnings += block_warnings(section, parameters, max_positions, length) + layer_warnings(section, layer_type)
+    warnings += block_warnings(section, parameters, positions, length) + layer_warnings(section, layer_type)
     return RopeDescription(
         geometry,
         method,
-        max_positions,
+        declared,
         overridden=original_length is not None and rope_type not in ("default", "linear"),
         warnings=tuple(warnings),
         layer_type=layer_type,
@@ -161,18 +156,6 @@ def describe_rope(
         window=attention_window(section, layer_type),
         pairing=pairing_of(section),
     )
-
-
-def _max_positions(section: Mapping[str, Any]) -> int:
-    positions = named(section, "max_position_embeddings")
-    if positions is None:
-        raise UnsupportedModelError(
-            "The config has no max_position_embeddings: it is not a model with rotary positions."
-        )
-    if int(positions) != positions:
-        name = name_of(section, "max_position_embeddings")
-        raise ConfigError(f"{name} = {positions} is not a whole number of tokens.")
-    return int(positions)
 
 
 def _rope_theta(section: Mapping[str, Any], block: Mapping[str, Any], warnings: list[str]) -> float:

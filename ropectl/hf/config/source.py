@@ -19,7 +19,7 @@ from ropectl.hf.class_defaults import class_config, with_class_defaults
 from ropectl.hf.config.adapter import Adapter, base_of_adapter, is_adapter
 from ropectl.hf.config.block_keys import outer_notes
 from ropectl.hf.config.block_types import block_notes, check_blocks
-from ropectl.hf.config.dialects import check_dialects, check_types, scaling_block, text_section
+from ropectl.hf.config.dialects import check_dialects, check_types, refuse_model_type, scaling_block, text_section
 from ropectl.hf.config.families import named
 from ropectl.hf.config.geometry import RopeDescription, describe_rope, is_self_contained
 from ropectl.hf.config.places import find_place, local_path
@@ -149,6 +149,7 @@ def _read(
     place = find_place(name, revision)
     config = place.config
     check_types(config)
+    refuse_model_type(text_section(config))
     check_sizes(config)
     check_blocks(text_section(config))
     check_dialects(config, knows_length=original_length is not None)

@@ -13,8 +13,9 @@ from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.hf.config.dialects import text_section
-from ropectl.hf.config.families import KEPT_ROPE_KEYS, LAYOUT_KEYS, family_of, name_of, named
+from ropectl.hf.config.families import CHUNKED_POSITIONS, KEPT_ROPE_KEYS, LAYOUT_KEYS, family_of, name_of, named
 from ropectl.hf.config.layers import choose_layer_type, layer_blocks
+from ropectl.hf.config.lengths import further_lengths
 from ropectl.rope.config_patch import RopeConfigPatch
 
 #: Keys that hold the scaling, in one dialect or the other.
@@ -68,9 +69,21 @@ def patched_config(config: Mapping[str, Any], patch: RopeConfigPatch, layer_type
     else:
         choose_layer_type(section, layer_type)  # refuses a layer type that is not there
         _write_flat(section, patch)
-    section[name_of(section, "max_position_embeddings")] = int(patch.max_position_embeddings)
+    _write_length(section, int(patch.max_position_embeddings))
     repair_head_dim(section)
     return result
+
+
+def _write_length(section: dict[str, Any], length: int) -> None:
+    """Writes the context at every place where servers look for it, so that none contradicts another.
+
+    A block that counts positions in chunks is left out: under the patch no position leaves the range that the method is
+    made for, most programs never read the block, and those that do would chunk the scaled positions once more.
+    """
+    further = further_lengths(section)
+    section[name_of(section, "max_position_embeddings")] = length
+    section |= dict.fromkeys(further, length)
+    section.pop(CHUNKED_POSITIONS, None)
 
 
 def repair_head_dim(section: dict[str, Any]) -> None:

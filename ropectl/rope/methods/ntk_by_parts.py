@@ -67,8 +67,8 @@ class NtkByParts(ScalingMethod):
 
     @model_validator(mode="after")
     def _check_order(self) -> NtkByParts:
-        if self.beta_fast <= self.beta_slow:
-            raise ValueError(f"beta_fast = {self.beta_fast:g} must be greater than beta_slow = {self.beta_slow:g}.")
+        if self.beta_fast < self.beta_slow:
+            raise ValueError(f"beta_fast = {self.beta_fast:g} must not be less than beta_slow = {self.beta_slow:g}.")
         return self
 
     def frequencies(self, geometry: RopeGeometry, seq_len: int | None = None) -> RopeFrequencies:

@@ -48,7 +48,10 @@ def blend_by_index(
 
 
 class Yarn(ScalingMethod):
-    """NTK-by-parts frequencies, and cos and sin multiplied by A = 0.1 ln s + 1, which sharpens attention."""
+    """NTK-by-parts frequencies, and cos and sin multiplied by A = 0.1 ln s + 1, which sharpens attention.
+
+    With equal betas, as Kimi K2 has them, the ramp is a step, or one pair wide where it is rounded outwards.
+    """
 
     name = "yarn"
     title = "YaRN"
@@ -92,8 +95,8 @@ class Yarn(ScalingMethod):
 
     @model_validator(mode="after")
     def _check_together(self) -> Yarn:
-        if self.beta_fast <= self.beta_slow:
-            raise ValueError(f"beta_fast = {self.beta_fast:g} must be greater than beta_slow = {self.beta_slow:g}.")
+        if self.beta_fast < self.beta_slow:
+            raise ValueError(f"beta_fast = {self.beta_fast:g} must not be less than beta_slow = {self.beta_slow:g}.")
         if (self.mscale is None) != (self.mscale_all_dim is None):
             raise ValueError("mscale and mscale_all_dim have an effect only together; give both or neither.")
         return self

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ropectl.hf.config.shape import ModelShape
+from ropectl.hf.model_shape import ModelShape
 
 #: Copies of one chunk's logits that the loss holds at once: log-probabilities, and two float32 gradients of them.
 LOGIT_COPIES = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ropectl.hf.config.shape import ModelShape
+from ropectl.hf.model_shape import ModelShape
 from ropectl.train.engine.accelerator import is_sharded
 from ropectl.train.estimate.memory import TrainingSetup, Weights
 from ropectl.train.estimate.skeleton import build, held_dtype

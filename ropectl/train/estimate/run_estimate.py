@@ -9,9 +9,9 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.evaluate.cost import ForwardCost
 from ropectl.evaluate.forward import LOGITS_PER_CHUNK
-from ropectl.hf.config.shape import ModelShape
 from ropectl.hf.config.source import source_config
 from ropectl.hf.model.model_class import cut
+from ropectl.hf.model_shape import ModelShape
 from ropectl.memory import free_memory, is_out_of_memory
 from ropectl.records import SCHEMA_VERSION, to_json
 from ropectl.reporter import Reporter

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from ropectl.errors import ConfigError
-from ropectl.hf.config.shape import ModelShape
 from ropectl.hf.model.model_class import bare_model
+from ropectl.hf.model_shape import ModelShape
 from ropectl.memory import is_out_of_memory
 from ropectl.train.estimate.memory import Weights
 from ropectl.train.strategies.strategy import Strategy
