@@ -46,7 +46,7 @@ def inspect_model(settings: InspectSettings, every: bool = False) -> list[dict[s
     records = []
     for method in subject.methods(settings.methods, every):
         facts = subject.facts(method if settings.methods else None, length, target)
-        shown = inspect_rope(subject.geometry, method, length, subject.notes(method))
+        shown = inspect_rope(subject.geometry, method, length, subject.notes(method), subject.declared(method))
         shown = subject.with_model(shown, method, length)
         records.append(to_json(replace(shown, runtimes=read_all(facts) if facts else [])))
     return records

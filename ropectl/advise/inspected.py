@@ -106,6 +106,11 @@ class Inspected:
         aims = [self.setup.target(method) if self.setup else method.target_length(self.geometry) for method in methods]
         return max(trained, *aims)
 
+    def declared(self, method: ScalingMethod) -> int | None:
+        """Returns the context that a method aims at where the config says it; None where the method does [tokens]."""
+        own = None if self.setup is None else self.setup.source.rope.target(method)
+        return None if own == method.target_length(self.geometry) else own
+
     def with_model(self, shown: InspectionRecord, method: ScalingMethod, seq_len: int | None) -> InspectionRecord:
         """Returns an inspection with what the config says in addition to geometry and method; unchanged for plain numbers.
 

@@ -14,7 +14,11 @@ from ropectl.rope.notes import method_notes
 
 
 def inspect_rope(
-    geometry: RopeGeometry, method: ScalingMethod, seq_len: int | None = None, warnings: Sequence[str] = ()
+    geometry: RopeGeometry,
+    method: ScalingMethod,
+    seq_len: int | None = None,
+    warnings: Sequence[str] = (),
+    target_length: int | None = None,
 ) -> InspectionRecord:
     """Returns frequencies, wavelengths, rotations, divisors and reach.
 
@@ -23,6 +27,7 @@ def inspect_rope(
         method: The scaling to look at.
         seq_len: Sequence length for length-dependent methods [tokens].
         warnings: Warnings to put first.
+        target_length: The context that is meant; by default the one that the method aims at [tokens].
 
     Raises:
         MethodError: If the method cannot work on this geometry.
@@ -30,6 +35,7 @@ def inspect_rope(
     frequencies = method.frequencies(geometry, seq_len)
     length = geometry.original_max_position_embeddings
     patch = method.config_patch(geometry, seq_len)
+    target = target_length or method.target_length(geometry)
     return InspectionRecord(
         geometry=geometry,
         method=str(method),
@@ -41,8 +47,8 @@ def inspect_rope(
         divisors=[None if math.isinf(value) else value for value in divisors(geometry, frequencies)],
         critical_dimension=critical_dimension(geometry),
         rope_parameters=patch.rope_parameters,
-        target_length=method.target_length(geometry),
+        target_length=target,
         reach=reach_tokens(geometry, frequencies),
-        derived=derived_values(method, geometry, seq_len),
-        warnings=[*warnings, *method_notes(method, geometry, seq_len)],
+        derived=derived_values(method, geometry, seq_len, target_length),
+        warnings=[*warnings, *method_notes(method, geometry, seq_len, target)],
     )

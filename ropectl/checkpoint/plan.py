@@ -9,14 +9,16 @@ from typing import Any
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
 from ropectl.hf.config.family_patch import family_patch
-from ropectl.hf.config.geometry import window_note
+from ropectl.hf.config.geometry import RopeDescription, window_note
 from ropectl.hf.config.policy import Policy, choose_method, extent_option, idle_factor, idle_replace, resolve_factor
 from ropectl.hf.config.sidecar import Sidecar, frozen_method
 from ropectl.hf.config.source import ModelSource
 from ropectl.hf.config.writer import patched_config
 from ropectl.rope.config_patch import RopeConfigPatch
+from ropectl.rope.frequencies import reach_tokens
 from ropectl.rope.geometry import RopeGeometry
-from ropectl.rope.method import ScalingMethod
+from ropectl.rope.method import ScalingMethod, short_spec
+from ropectl.rope.methods.abf import AdjustedBaseFrequency
 from ropectl.rope.notes import computes_as_trained, method_notes
 from ropectl.rope.registry import parse_method, takes_factor
 from ropectl.runtimes.facts import NO_LIMIT
@@ -110,14 +112,15 @@ def plan_patch(settings: PatchSettings, source: ModelSource, *others: ScalingMet
     seq_len = settings.freeze_at
     _check_freezing(method, source, seq_len)
     patch = family_patch(method, rope.geometry, source.config, seq_len)
-    target = _target_length(settings, method, rope.geometry, factor, seq_len)
-    if settings.method is None and patch.rope_parameters["rope_type"] == "llama3":
-        target = max(target, rope.max_position_embeddings)  # Llama 3.1 declares 131072, and 8 * 8192 is half of that
+    target = _target_length(settings, method, rope, factor, seq_len)
+    if method.native == "llama3" or isinstance(method, AdjustedBaseFrequency):
         patch = replace(patch, max_position_embeddings=target)
     notes = [
         *rope.warnings,
         *idle_replace(source.name, settings.replace, rope.method, *others),
         *method_notes(method, rope.geometry, seq_len or rope.geometry.original_max_position_embeddings),
+        *(_reach_notes(method, rope.geometry, target) if factor is not None else ()),
+        *(_declared_notes(settings, rope, patch) if settings.gguf_patch is None else ()),
     ]
     if method.depends_on_seq_len and seq_len is None:
         notes.append(_DEPENDENT)
@@ -127,6 +130,9 @@ def plan_patch(settings: PatchSettings, source: ModelSource, *others: ScalingMet
         notes.append("The weights are quantised; they are copied as they are.")
     return PatchPlan(source, method, seq_len, patch, target, tuple(notes))
 
+
+#: A base that reaches further than was asked for is remarked upon from this ratio on.
+_MUCH_FURTHER = 1.1
 
 _DEPENDENT = (
     "The frequencies of this checkpoint follow the length. transformers decides anew at every forward pass, so in generation "
@@ -157,8 +163,10 @@ def _method(settings: PatchSettings, source: ModelSource, factor: float | None) 
 
 
 def _check_idle_factor(settings: PatchSettings, method: ScalingMethod, geometry: RopeGeometry, factor: float) -> None:
-    """Refuses a factor that the method does not take, unless it says the target of one that follows the length."""
+    """Refuses a factor that the method does not take, unless it says the target of a method that has none of its own."""
     assert settings.method is not None
+    if isinstance(method, AdjustedBaseFrequency):
+        return  # a base says no length: it is the one that the config declares
     target, option = geometry.target_length(factor), extent_option(settings.factor, settings.target_length)
     if not method.depends_on_seq_len:
         raise idle_factor(settings.method, geometry, factor, option)
@@ -203,10 +211,36 @@ def _check_freezing(method: ScalingMethod, source: ModelSource, seq_len: int | N
 
 
 def _target_length(
-    settings: PatchSettings, method: ScalingMethod, geometry: RopeGeometry, factor: float | None, seq_len: int | None
+    settings: PatchSettings, method: ScalingMethod, rope: RopeDescription, factor: float | None, seq_len: int | None
 ) -> int:
+    geometry = rope.geometry
     if seq_len is not None:
         return max(seq_len, geometry.original_max_position_embeddings)
-    if method.depends_on_seq_len and not hasattr(method, "factor"):
+    is_asked = factor is not None or method.depends_on_seq_len
+    if is_asked and not hasattr(method, "factor"):  # it names no length itself
         return settings.target_length or geometry.target_length(factor or 1.0)
-    return method.target_length(geometry)
+    return rope.target(method) if settings.method is None else method.target_length(geometry)
+
+
+def _reach_notes(method: ScalingMethod, geometry: RopeGeometry, target: int) -> list[str]:
+    """Returns a note where a base reaches another length than the one that was asked for, which the config declares."""
+    if not isinstance(method, AdjustedBaseFrequency):
+        return []
+    reach = reach_tokens(geometry, method.frequencies(geometry))
+    said = f"{method.label} computes up to {'any length' if reach is None else f'{reach} tokens'} with rotations seen in training"
+    if reach is None or reach > _MUCH_FURTHER * target:
+        return [f"{said}; the config declares the {target} that were asked for."]
+    return [f"{said}, short of the {target} that were asked for."] if reach < target else []
+
+
+def _declared_notes(settings: PatchSettings, rope: RopeDescription, patch: RopeConfigPatch) -> list[str]:
+    """Returns a note where the config will declare less than the file did, or more without having been asked to."""
+    before, after = rope.max_position_embeddings, patch.max_position_embeddings
+    if after == before or (after > before and settings.method is not None):
+        return []
+    change = f"The declared length {'falls' if after < before else 'rises'} from {before} to {after} tokens"
+    if patch.rope_parameters["rope_type"] == "linear":
+        return [f"{change}: vLLM and sglang multiply it by the factor themselves."]
+    return [
+        f"{change}: that is what {short_spec(str(rope.method if settings.method is None else settings.method))} makes of {rope.geometry.original_max_position_embeddings}."
+    ]

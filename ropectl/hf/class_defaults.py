@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.hf.config.dialects import scaling_block, text_section
+from ropectl.hf.config.families import ROPE_TYPE_ALIASES
 from ropectl.hf.config.geometry import describe_rope
-from ropectl.hf.run_names import check_model_type
+from ropectl.hf.run_names import check_model_type, check_own_code
 from ropectl.printable import shorten
 
 #: Longest reason of transformers that is passed on [characters].
 _REASON_WIDTH = 200
+
+#: A sentence that names an address: transformers makes one of the path of a local folder.
+_WITH_ADDRESS = re.compile(r"[^.\n]*https?://\S*[^.\n]*\.?")
 
 
 def with_class_defaults(
@@ -30,10 +37,13 @@ def with_class_defaults(
         ConfigError: If there is no such class, or it refuses the file.
     """
     check_model_type(config, trust_remote_code)
+    if trust_remote_code:
+        check_own_code(location, config)
     try:
         full: dict[str, Any] = class_config(location, location, revision, trust_remote_code).to_dict()
     except ConfigError:
         _refuse_as_it_stands(config, original_length)
+        _refuse_old_names(location, config)
         raise
     return full
 
@@ -44,6 +54,18 @@ def _refuse_as_it_stands(config: Mapping[str, Any], original_length: int | None)
         describe_rope(config, original_length)
     except UnsupportedModelError:
         return  # the file leaves to its class what would have to be known
+
+
+def _refuse_old_names(location: str, config: Mapping[str, Any]) -> None:
+    """Refuses a file whose class fails over a scaling block under an old name, with the name that it reads."""
+    block = scaling_block(text_section(config))
+    for old in (block.get("rope_type"), block.get("type")):
+        if (new := ROPE_TYPE_ALIASES.get(str(old))) is not None:
+            raise ConfigError(
+                f"{location} scales with type {old!r}, an old name of {new!r}: the class of its model type in transformers "
+                f"{version('transformers')} does not read the block under it.",
+                f'Write "{new}" for "{old}" in config.json.',
+            )
 
 
 def class_config(name: str, location: str, revision: str | None, trust_remote_code: bool, **gguf: str) -> Any:
@@ -64,7 +86,7 @@ def class_config(name: str, location: str, revision: str | None, trust_remote_co
     try:
         return AutoConfig.from_pretrained(location, revision=revision, trust_remote_code=trust_remote_code, **gguf)
     except Exception as error:  # a strict config raises many kinds
-        reason = shorten(str(error), _REASON_WIDTH)
+        reason = shorten(_WITH_ADDRESS.sub("", str(error)), _REASON_WIDTH)
         raise ConfigError(f"transformers cannot read the config of {name}: {reason}", load_hint(str(error))) from None
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.hf.foreign_types import what_it_is
 from ropectl.names import near_names, unknown_choice
 from ropectl.printable import shown
 
@@ -115,14 +116,37 @@ def check_model_type(config: Mapping[str, Any], trusts_code: bool) -> None:
     brings_class = isinstance(own_code, Mapping) and "AutoConfig" in own_code
     if name in known or (brings_class and trusts_code):
         return
-    near = near_names(name, sorted(known), _MISSPELT)
-    hint = "Correct model_type in config.json, or install a version of transformers that has it."
+    is_what, hint = what_it_is(str(name))
+    near = [] if is_what else near_names(name, sorted(known), _MISSPELT)
+    correct = "Correct model_type in config.json, or install a version of transformers that has it."
     if brings_class:
-        hint = "It brings its own code. To run that code: --trust-remote-code"
-    elif near:
-        hint = f"Did you mean {' or '.join(near)}? {hint}"
+        hint = f"{hint} It brings its own code. To run that code: --trust-remote-code".strip()
+    elif not hint:
+        hint = f"Did you mean {' or '.join(near)}? {correct}" if near else correct
     raise UnsupportedModelError(
-        f"The installed transformers {version('transformers')} has no class for model type {shown(name)}: what such a model "
-        "computes is not known.",
+        f"The installed transformers {version('transformers')} has no class for model type {shown(name)}: "
+        + (f"it is {is_what}." if is_what else "what such a model computes is not known."),
         hint,
     )
+
+
+def check_own_code(location: str, config: Mapping[str, Any]) -> None:
+    """Checks that the code which a folder names is in it, before transformers looks for it on the hub.
+
+    Args:
+        location: Folder, or hub id.
+        config: The content of its ``config.json``.
+
+    Raises:
+        ConfigError: If a file is not there.
+    """
+    own_code, folder = config.get("auto_map"), Path(location)
+    if not folder.is_dir() or not isinstance(own_code, Mapping):
+        return
+    names = [own_code[key] for key in ("AutoConfig", "AutoModelForCausalLM") if isinstance(own_code.get(key), str)]
+    files = [f"{name.partition('.')[0]}.py" for name in names if "--" not in name]  # with two dashes it is on the hub
+    if absent := [file for file in files if not (folder / file).is_file()]:
+        raise ConfigError(
+            f"{location} brings its own code by name only: {', '.join(dict.fromkeys(absent))} (auto_map) is not in the folder.",
+            "Copy it there from where the model was published.",
+        )

@@ -144,7 +144,7 @@ def test_a_model_without_rotary_positions(ropectl: Run, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bloom", "hidden_size": 64, "n_head": 4}))
     code, out, err = ropectl("methods", "--choose", "--target-length", "8k", str(tmp_path))
     assert code == 2 and out == "" and err.startswith("Error: ")
-    assert "not a model with a rotary embedding" in err
+    assert "have no rotary positions" in err
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,15 @@ class RopeDescription:
             return self.max_position_embeddings
         return capacity
 
+    def target(self, method: ScalingMethod) -> int:
+        """Returns the context that ``method`` aims at on this model [tokens].
+
+        The factor of ``llama3`` promises no length: Llama 3.1 declares 131072 over 8 * 8192, Llama 3.2 as much over
+        32 * 8192. As the checkpoint's own scaling it is meant for what the checkpoint declares.
+        """
+        is_own = method == self.method and method.native == "llama3"
+        return self.max_position_embeddings if is_own else method.target_length(self.geometry)
+
 
 def window_note(description: RopeDescription, target_length: int) -> str | None:
     """Returns a warning where an attention window ends before the context that is wanted; None otherwise.
