@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ropectl.hf.config.families import REFUSED_MODEL_TYPES
+from ropectl.hf.refused_types import REFUSED_MODEL_TYPES
 
 _ROTARY_CLASS = re.compile(r"class (?!\w*(?:Vision|Audio))\w*Rotary\w*\(")
 

@@ -20,8 +20,8 @@ from transformers import LlamaForCausalLM
 from ropectl import memory
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.evaluate.cost import ForwardCost
-from ropectl.hf.model_shape import ModelShape
 from ropectl.hf.model.model_class import cut
+from ropectl.hf.model_shape import ModelShape
 from ropectl.train import trainer
 from ropectl.train.engine.loss import CausalLoss
 from ropectl.train.estimate import calibration, run_estimate

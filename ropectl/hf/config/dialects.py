@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.config.families import REFUSED_MODEL_TYPES, ROPE_TYPE_ALIASES, WITHOUT_ROTATION, family_of
+from ropectl.hf.config.families import ROPE_TYPE_ALIASES, family_of
 from ropectl.hf.config.layers import choose_layer_type, layer_blocks
 from ropectl.hf.config.lengths import max_positions, trained_length
+from ropectl.hf.refused_types import refuse_model_type
 from ropectl.printable import shorten, shown
 
 #: What to do about a file that says something impossible.
@@ -136,21 +137,6 @@ def _check_agreement(section: Mapping[str, Any], old: Mapping[str, Any], new: Ma
             f"{new['rope_theta']:g}: transformers would silently use the default of the model's class.",
             "Write rope_theta next to rope_scaling in config.json.",
         )
-
-
-def refuse_model_type(section: Mapping[str, Any]) -> None:
-    """Refuses model types whose rotations a patch cannot reach, and those that have none, whatever their files say.
-
-    Raises:
-        UnsupportedModelError: With the reason.
-    """
-    name = str(section.get("model_type"))
-    if name in WITHOUT_ROTATION:
-        raise UnsupportedModelError(
-            f"Models of type {name!r} have no rotary positions: their classes rotate nothing, whatever the config says of rope_theta."
-        )
-    if reason := REFUSED_MODEL_TYPES.get(name):
-        raise UnsupportedModelError(f"Models of type {name!r} are not supported: {reason}.")
 
 
 def refuse_unsupported(section: Mapping[str, Any]) -> None:

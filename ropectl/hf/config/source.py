@@ -19,13 +19,14 @@ from ropectl.hf.class_defaults import class_config, with_class_defaults
 from ropectl.hf.config.adapter import Adapter, base_of_adapter, is_adapter
 from ropectl.hf.config.block_keys import outer_notes
 from ropectl.hf.config.block_types import block_notes, check_blocks
-from ropectl.hf.config.dialects import check_dialects, check_types, refuse_model_type, scaling_block, text_section
+from ropectl.hf.config.dialects import check_dialects, check_types, scaling_block, text_section
 from ropectl.hf.config.families import named
 from ropectl.hf.config.geometry import RopeDescription, describe_rope, is_self_contained
 from ropectl.hf.config.places import find_place, local_path
 from ropectl.hf.config.sidecar import SIDECAR, read_sidecar, with_sidecar
 from ropectl.hf.config.sizes import check_sizes
 from ropectl.hf.model_settings import ConfigSettings
+from ropectl.hf.refused_types import refuse_model_type
 from ropectl.rope.registry import parse_method
 from ropectl.runs import content_id
 

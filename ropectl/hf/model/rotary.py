@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from ropectl.errors import PatchError, UnsupportedModelError
-from ropectl.hf.config.families import NON_TEXT_PARTS, REFUSED_MODEL_TYPES, family_of
+from ropectl.hf.config.families import NON_TEXT_PARTS, family_of
 from ropectl.hf.config.layers import choose_layer_type
 from ropectl.hf.model.softmax_scale import check_scales
+from ropectl.hf.refused_types import refuse_model_type
 from ropectl.rope.frequencies import RopeFrequencies
 
 #: Largest accepted relative difference between a float32 buffer and the float64 formula. The float32
@@ -43,10 +44,7 @@ def rotary_modules(model: nn.Module) -> list[Any]:
         UnsupportedModelError: If there is none, or several that are not copies of each other.
     """
     kind, model_type = type(model).__name__, getattr(text_config(model), "model_type", None)
-    if model_type in REFUSED_MODEL_TYPES:
-        raise UnsupportedModelError(
-            f"Models of type {model_type!r} are not supported: {REFUSED_MODEL_TYPES[model_type]}."
-        )
+    refuse_model_type({"model_type": model_type})
     found: dict[int, tuple[str, nn.Module]] = {}
     for name, module in model.named_modules():
         if "RotaryEmbedding" not in type(module).__name__ or any(part in name for part in NON_TEXT_PARTS):
