@@ -55,6 +55,9 @@ class Outcome:
         mean: Mean difference from transformers over the text [nats a token].
         largest: Largest difference on one token [nats].
         deviation: Largest relative difference of a frequency, where tables were compared and not texts.
+        effect: What the scaling itself makes of the text in transformers, against the unscaled model: mean difference
+            [nats a token]. Agreement says nothing where this is small.
+        served: Tokens that the program takes without further settings, where that was seen.
     """
 
     form: str
@@ -62,6 +65,8 @@ class Outcome:
     mean: float | None = None
     largest: float | None = None
     deviation: float | None = None
+    effect: float | None = None
+    served: int | None = None
 
     @property
     def agrees(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import sys
 from functools import cache
@@ -28,23 +29,42 @@ SHRUNKEN = Sizes(hidden=256, head=64, rank=64, vocabulary=49152, trained=256)
 
 _ROPE = {"rope_type": "default", "rope_theta": 1e4}
 
-#: What the recipe cannot know in these sizes: values without a default, or that have to fit each other.
+
+def _windowed(period: int, other: str = "sliding_attention", **more: Any) -> dict[str, Any]:
+    """Returns one period of layers, the last of full attention: what programs take for given that know the family."""
+    return {"num_hidden_layers": period, "layer_types": [other] * (period - 1) + ["full_attention"], **more}
+
+
+#: What the recipe cannot know in these sizes: values without a default, that have to fit each other, or that other
+#: programs expect as released models have them.
 EXCEPTIONS: dict[str, dict[str, Any]] = {
+    "afmoe": _windowed(4),
     "bamba": {"attn_layer_indices": [1]},
-    "cohere2_moe": {"prefix_dense_sliding_window_pattern": 2},
+    "cohere2": _windowed(4),
+    "cohere2_moe": _windowed(4, mlp_layer_types=["dense", *["sparse"] * 3], prefix_dense_sliding_window_pattern=2),
     "cohere_compass_text": {"rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}},
     "dbrx": {"attn_config.rope_theta": 1e4, "attn_config.kv_n_heads": 2, "attn_config.clip_qkv": 8.0},
-    "deepseek_v2": {"num_experts_per_tok": 2},
+    "deepseek_v2": {"num_experts_per_tok": 2, "scoring_func": "softmax"},
+    "deepseek_v3": {"scoring_func": "sigmoid"},
     "dots1": {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1},
+    "exaone4": _windowed(4),
+    "exaone_moe": _windowed(4, mlp_layer_types=["dense", *["sparse"] * 3]),
     "falcon_h1": {"mamba_d_ssm": 512, "mamba_n_heads": 8, "mamba_d_head": 64},
-    "gemma3n_text": {"num_kv_shared_layers": 0},
-    "gemma4_text": {"global_head_dim": 128},
+    "gemma3_text": _windowed(6),
+    "gemma3n_text": {**_windowed(5), "num_kv_shared_layers": 0, "intermediate_size": [256] * 5, "activation_sparsity_pattern": [0.0] * 5},
+    "gemma4_text": {**_windowed(6), "global_head_dim": 128},
     "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"], "position_embedding_type": "rope"},
     "hunyuan_v1_dense": {"head_dim": 64},
     "hunyuan_v1_moe": {"head_dim": 64},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
+    "llama4_text": _windowed(4, "chunked_attention", no_rope_layers=[1, 1, 1, 0], moe_layers=[0, 1, 2, 3]),
     "ministral": {"head_dim": 64},
     "nemotron": {"num_key_value_heads": 2},
+    "olmo3": _windowed(4),
+    "qwen3_5_moe_text": _windowed(4, "linear_attention"),
+    "qwen3_5_text": _windowed(4, "linear_attention"),
+    "qwen3_next": _windowed(4, "linear_attention"),
+    "smollm3": {"num_hidden_layers": 4, "layer_types": ["full_attention"] * 4, "no_rope_layers": [1, 1, 1, 0]},
 }
 
 
@@ -97,6 +117,11 @@ def write_checkpoint(model_type: str, out: Path, **changes: Any) -> Any:
     calm(model)
     model.save_pretrained(out)
     smollm2_tokenizer().save_pretrained(out)
+    file = out / "config.json"
+    config = json.loads(file.read_text())
+    share = (config.get("rope_parameters") or {}).get("partial_rotary_factor")
+    if share is not None:  # released files have it here
+        file.write_text(json.dumps({**config, "partial_rotary_factor": share}, indent=2) + "\n")
     return model
 
 
