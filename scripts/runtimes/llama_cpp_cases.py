@@ -10,7 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-FACTOR, TRAINED = 4, 256
+from scripts.tiny_models import Sizes
+
+#: As small as the programs take it; a vocabulary of made-up tokens, which has no part in what is compared.
+SIZES = Sizes(hidden=256, head=64, rank=64, vocabulary=4096, trained=256)
+FACTOR, TRAINED = 4, SIZES.trained
 ORIGINAL = "original_max_position_embeddings"
 
 

@@ -68,14 +68,15 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def shrunken_config(model_type: str, **changes: Any) -> Any:
+def shrunken_config(model_type: str, sizes: Sizes = SHRUNKEN, **changes: Any) -> Any:
     """Returns a config of this type in served sizes.
 
     Args:
         model_type: As in the causal mapping of transformers.
+        sizes: The sizes.
         changes: Values by key, with dots for keys of parts; they come last.
     """
-    return small_config(model_type, SHRUNKEN, EXCEPTIONS.get(model_type, {}) | changes)
+    return small_config(model_type, sizes, EXCEPTIONS.get(model_type, {}) | changes)
 
 
 def smollm2_file() -> Path:
@@ -102,21 +103,23 @@ def smollm2_tokenizer() -> Any:
     return AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
 
 
-def write_checkpoint(model_type: str, out: Path, **changes: Any) -> Any:
-    """Writes a small random model with SmolLM2's tokenizer as a checkpoint folder, in float32.
+def write_checkpoint(model_type: str, out: Path, sizes: Sizes = SHRUNKEN, **changes: Any) -> Any:
+    """Writes a small random model as a checkpoint folder in float32, with SmolLM2's tokenizer where its vocabulary fits.
 
     Args:
         model_type: As in the causal mapping of transformers.
         out: The folder.
+        sizes: The sizes.
         changes: Values of the config by key, as for :func:`shrunken_config`.
 
     Returns:
         The model.
     """
-    model = random_model(shrunken_config(model_type, **changes))
-    calm(model)
+    model = random_model(shrunken_config(model_type, sizes, **changes))
+    calm(model, sizes.vocabulary)
     model.save_pretrained(out)
-    smollm2_tokenizer().save_pretrained(out)
+    if sizes.vocabulary == SHRUNKEN.vocabulary:
+        smollm2_tokenizer().save_pretrained(out)
     file = out / "config.json"
     config = json.loads(file.read_text())
     share = (config.get("rope_parameters") or {}).get("partial_rotary_factor")
@@ -125,7 +128,7 @@ def write_checkpoint(model_type: str, out: Path, **changes: Any) -> Any:
     return model
 
 
-def calm(model: Any) -> None:
+def calm(model: Any, vocabulary: int) -> None:
     """Scales the output matrix so that the logits of a text have a standard deviation of 1, as far as possible.
 
     Random weights otherwise make logits of tens of nats, in which the rounding of float32 alone passes 1e-3.
@@ -133,7 +136,7 @@ def calm(model: Any) -> None:
     head = model.get_output_embeddings()
     if head is None:
         return
-    ids = torch.arange(64)[None] * 701 % SHRUNKEN.vocabulary
+    ids = torch.arange(64)[None] * 701 % vocabulary
     with torch.no_grad():
         spread = model(ids).logits.float().std().item()
         if spread > 1:
