@@ -136,19 +136,27 @@ def v5_view(facts: CheckpointFacts) -> View:
 
 
 def gguf_view(facts: CheckpointFacts) -> View:
-    """Returns what llama.cpp's converter reads: ``rope_parameters`` beats ``rope_scaling``; top level fills gaps."""
-    hparams = {**facts.config, **facts.section}
-    found = hparams["rope_parameters"] if "rope_parameters" in hparams else hparams.get("rope_scaling")
-    block = dict(_layer_block(found or {}, facts.layer_type))
+    """Returns what llama.cpp's converter reads: the config as transformers 5 loads and saves it.
+
+    So a non-null ``rope_scaling`` beats ``rope_parameters``; unlike there, the block's trained length beats the top level.
+
+    Raises:
+        CannotLoadError: If a length is not an int, which a GGUF file cannot hold.
+    """
+    limit = named(facts.section, "max_position_embeddings")
+    if isinstance(limit, float):
+        raise CannotLoadError(f"does not convert: max_position_embeddings = {limit} is not an int")
+    block = dict(v5_block(facts))
     rope_type = block.get("rope_type", block.get("type")) or "default"
-    # The converter reads config.json through transformers, which fills in the base of the model's class.
-    theta = block.get("rope_theta", hparams.get("rope_theta")) or DEFAULT_THETA_V5.get(facts.model_type, FALLBACK_THETA)
-    if block.get(ORIGINAL) is None and hparams.get(ORIGINAL) is not None:
-        block[ORIGINAL] = hparams[ORIGINAL]
+    theta = block.get("rope_theta") or facts.section.get("rope_theta") or DEFAULT_THETA_V5.get(facts.model_type)
+    if block.get(ORIGINAL) is None and facts.section.get(ORIGINAL) is not None:
+        block[ORIGINAL] = facts.section[ORIGINAL]
     causes = []
-    if not found and _scales(v5_block(facts)):
-        causes.append(Problem("factor-ignored", "rope_parameters is null: unscaled"))
-    return _view(facts, rope_type, block, theta, causes)
+    if rope_type in TYPES_WITH_ORIGINAL_LENGTH and ORIGINAL not in block:
+        block[ORIGINAL] = _max_positions(facts)
+        text = f"no {ORIGINAL}: takes max_position_embeddings = {block[ORIGINAL]}"
+        causes.append(Problem("original-length-guessed", text))
+    return _view(facts, rope_type, block, theta or FALLBACK_THETA, causes)
 
 
 def v5_block(facts: CheckpointFacts) -> Mapping[str, Any]:

@@ -95,8 +95,9 @@ def run_llama_cpp(python: Path, file: Path, ids: list[int], positions: list[int]
     if done.returncode == 0:
         return json.loads(done.stdout)
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    errors = [line for line in lines if "error" in line.lower() or "assert" in line.lower()]
-    return {"stops": (errors or lines or [f"ended with {done.returncode}"])[0]}
+    loading = [line.split("error loading model: ")[1] for line in lines if "error loading model: " in line]
+    asserted = [line for line in lines if "GGML_ASSERT" in line]
+    return {"stops": [*loading, *asserted, *reversed(lines), f"ended with {done.returncode}"][0]}
 
 
 def difference(left: list[float], right: list[float]) -> tuple[float, float]:
@@ -163,7 +164,7 @@ def run_case(family: Family, case: Case, converter: Converter, python: Path) -> 
     if found["stops"]:
         return {"config": config, "stops": f"converter: {found['stops']}"}
     theirs = run_llama_cpp(python, file, ids, positions)
-    known = {"config": config, "architecture": found["architecture"], "declared": found["declared"]}
+    known = {"config": config, "architecture": found["architecture"], "served": found["declared"]}
     if "stops" in theirs:
         return {**known, "stops": f"loader: {theirs['stops']}"}
     ours = reference(folder, ids, positions)

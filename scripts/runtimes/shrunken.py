@@ -63,6 +63,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "olmo3": _windowed(4),
     "qwen3_5_moe_text": _windowed(4, "linear_attention"),
     "qwen3_5_text": _windowed(4, "linear_attention"),
+    "qwen3_moe": {"norm_topk_prob": True},
     "qwen3_next": _windowed(4, "linear_attention"),
     "smollm3": {"num_hidden_layers": 4, "layer_types": ["full_attention"] * 4, "no_rope_layers": [1, 1, 1, 0]},
 }
@@ -123,8 +124,10 @@ def write_checkpoint(model_type: str, out: Path, sizes: Sizes = SHRUNKEN, **chan
     file = out / "config.json"
     config = json.loads(file.read_text())
     share = (config.get("rope_parameters") or {}).get("partial_rotary_factor")
-    if share is not None:  # released files have it here
-        file.write_text(json.dumps({**config, "partial_rotary_factor": share}, indent=2) + "\n")
+    beside = {"partial_rotary_factor": share} if share is not None else {}
+    if model_type in ("cohere2", "gpt_neox"):
+        beside = {"rotary_pct": share if share is not None else 1.0}
+    file.write_text(json.dumps({**config, **beside}, indent=2) + "\n")  # where released files have it
     return model
 
 

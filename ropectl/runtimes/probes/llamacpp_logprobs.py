@@ -66,7 +66,7 @@ def common_params(arguments: argparse.Namespace, num_tokens: int) -> Any:
     params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.fit_params = params.warmup = False
-    params.verbosity = 0
+    params.verbosity = 1  # errors: why a file does not load
     if arguments.rope_scaling:
         params.rope_scaling_type = getattr(xllamacpp.llama_rope_scaling_type, SCALING[arguments.rope_scaling])
     if arguments.rope_scale:
