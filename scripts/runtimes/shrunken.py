@@ -47,11 +47,16 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "deepseek_v2": {"num_experts_per_tok": 2, "scoring_func": "softmax"},
     "deepseek_v3": {"scoring_func": "sigmoid"},
     "dots1": {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1},
-    "exaone4": _windowed(4),
+    "exaone4": {"sliding_window": None, "sliding_window_pattern": None, "layer_types": ["full_attention"] * 2},
     "exaone_moe": _windowed(4, mlp_layer_types=["dense", *["sparse"] * 3]),
     "falcon_h1": {"mamba_d_ssm": 512, "mamba_n_heads": 8, "mamba_d_head": 64},
     "gemma3_text": _windowed(6),
-    "gemma3n_text": {**_windowed(5), "num_kv_shared_layers": 0, "intermediate_size": [256] * 5, "activation_sparsity_pattern": [0.0] * 5},
+    "gemma3n_text": {
+        **_windowed(5),
+        "num_kv_shared_layers": 0,
+        "intermediate_size": [256] * 5,
+        "activation_sparsity_pattern": [0.0] * 5,
+    },
     "gemma4_text": {**_windowed(6), "global_head_dim": 128},
     "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"], "position_embedding_type": "rope"},
     "hunyuan_v1_dense": {"head_dim": 64},
@@ -78,6 +83,17 @@ def shrunken_config(model_type: str, sizes: Sizes = SHRUNKEN, **changes: Any) ->
         changes: Values by key, with dots for keys of parts; they come last.
     """
     return small_config(model_type, sizes, EXCEPTIONS.get(model_type, {}) | changes)
+
+
+def saved_config(model_type: str, sizes: Sizes = SHRUNKEN, **changes: Any) -> dict[str, Any]:
+    """Returns the content of ``config.json``, with the keys of a released file that the class only keeps in its block."""
+    config: dict[str, Any] = json.loads(shrunken_config(model_type, sizes, **changes).to_json_string(use_diff=False))
+    share = (config.get("rope_parameters") or {}).get("partial_rotary_factor")
+    if share is not None:
+        config["partial_rotary_factor"] = share
+    if model_type in ("cohere2", "gpt_neox"):
+        config["rotary_pct"] = 1.0 if share is None else share
+    return config
 
 
 def smollm2_file() -> Path:
@@ -121,13 +137,8 @@ def write_checkpoint(model_type: str, out: Path, sizes: Sizes = SHRUNKEN, **chan
     model.save_pretrained(out)
     if sizes.vocabulary == SHRUNKEN.vocabulary:
         smollm2_tokenizer().save_pretrained(out)
-    file = out / "config.json"
-    config = json.loads(file.read_text())
-    share = (config.get("rope_parameters") or {}).get("partial_rotary_factor")
-    beside = {"partial_rotary_factor": share} if share is not None else {}
-    if model_type in ("cohere2", "gpt_neox"):
-        beside = {"rotary_pct": share if share is not None else 1.0}
-    file.write_text(json.dumps({**config, **beside}, indent=2) + "\n")  # where released files have it
+    config = {**saved_config(model_type, sizes, **changes), "architectures": [type(model).__name__]}
+    (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     return model
 
 

@@ -1,0 +1,101 @@
+"""Says how ``llama-server`` is started on a checkpoint: the conversion, and the flags that say what the file does not."""
+
+from __future__ import annotations
+
+from ropectl.gguf.architectures import DIVISOR_TENSORS_READ, architecture_of
+from ropectl.records import NextStep, RuntimeReading
+from ropectl.rope.config_patch import RopeConfigPatch
+from ropectl.rope.methods.yarn import blend_by_index
+from ropectl.runtimes.gguf.tables import loader_attention_factor
+from ropectl.runtimes.gguf.traits import Traits, traits_of
+from ropectl.runtimes.judge import relative_difference
+from ropectl.runtimes.runtime import CheckpointFacts
+from ropectl.runtimes.views import v5_block
+
+NAME = "llama.cpp"
+
+
+def next_step(facts: CheckpointFacts, reading: RuntimeReading) -> NextStep:
+    """Returns how llama.cpp is started on a checkpoint, or why not to.
+
+    Args:
+        facts: The checkpoint.
+        reading: What llama.cpp makes of it.
+    """
+    architecture = architecture_of(facts.model_type)
+    traits = traits_of(architecture)
+    if reading.loads is False:
+        return NextStep(NAME, None, reading.problems[0].text)
+    if facts.method.depends_on_seq_len:
+        if traits.longrope and reading.rope_type == "longrope":
+            note = "longrope is decided once, by the context size that the server is given"
+            return _command(facts, reading, architecture, [], (note,))
+        why = f"{facts.method.name} depends on the length of the sequence; a GGUF file holds one table"
+        return NextStep(NAME, None, f"{why}. Write one length: --freeze-at {facts.target_length}")
+    flags = _flags(facts, facts.method.config_patch(facts.geometry), architecture, traits, reading)
+    if flags is not None:
+        return _command(facts, reading, architecture, flags)
+    if architecture in DIVISOR_TENSORS_READ:
+        note = f"writes rope_freqs.weight into a copy of the GGUF; then: llama-server -m COPY -c {facts.target_length}"
+        return NextStep(
+            NAME, f"ropectl patch {facts.shell_location} --gguf-patch FILE.gguf -o COPY.gguf", None, (note,)
+        )
+    why = f"the graph of architecture {architecture} reads no rope_freqs.weight, and no flag says these frequencies"
+    return NextStep(NAME, None, why)
+
+
+def _command(
+    facts: CheckpointFacts, reading: RuntimeReading, architecture: str, flags: list[str], notes: tuple[str, ...] = ()
+) -> NextStep:
+    target = facts.target_length
+    if (reading.usable_length or 0) < target:
+        flags = [*flags, f"--override-kv {architecture}.context_length=int:{target}"]
+    # float32 holds any checkpoint's weights as they are: what then differs from transformers is not arithmetic
+    convert = f"python convert_hf_to_gguf.py {facts.shell_location} --outtype f32 --outfile model.gguf"
+    command = f"{convert} && {' '.join(['llama-server -m model.gguf', f'-c {target}', *flags])}"
+    return NextStep(NAME, command, None, notes)
+
+
+def _flags(
+    facts: CheckpointFacts, patch: RopeConfigPatch, architecture: str, traits: Traits, reading: RuntimeReading
+) -> list[str] | None:
+    """Returns the flags with which ``llama-server`` computes a patch; None where no flags can say it."""
+    block = patch.rope_parameters
+    base = f"--rope-freq-base {block['rope_theta']:.10g}"
+    match block["rope_type"]:
+        case "yarn":
+            return _yarn_flags(facts, patch, architecture, traits, base)
+        case "llama3":  # no flags where the converter writes the frequencies into the file
+            return [] if traits.llama3 is True and reading.rope_type == "llama3" else None
+        case "proportional" if not traits.proportional:
+            return None
+        case "linear" | "proportional" if "factor" in block:
+            return ["--rope-scaling linear", f"--rope-scale {block['factor']:.10g}", base]
+        case "default" | "proportional":  # the divisors in the file leave base and factor to the pairs that turn
+            return ["--rope-scaling none", base]
+        case _:
+            return None
+
+
+def _yarn_flags(
+    facts: CheckpointFacts, patch: RopeConfigPatch, architecture: str, traits: Traits, base: str
+) -> list[str] | None:
+    """Returns the flags for yarn; None where only a ramp that is not rounded would do."""
+    block, geometry = patch.rope_parameters, facts.geometry
+    factor, fast, slow = block["factor"], block.get("beta_fast", 32.0), block.get("beta_slow", 1.0)
+    meant = facts.meant(facts.target_length)
+    rounded = blend_by_index(geometry, factor, fast, slow, True)
+    if relative_difference(rounded, meant.inv_freq) > 0:
+        return None
+    flags = [
+        "--rope-scaling yarn",
+        f"--rope-scale {factor:.10g}",
+        f"--yarn-orig-ctx {geometry.original_max_position_embeddings}",
+        base,
+    ]
+    if (fast, slow) != (32.0, 1.0):
+        flags += [f"--yarn-beta-fast {fast:g}", f"--yarn-beta-slow {slow:g}"]
+    own = loader_attention_factor(factor, v5_block(facts).get("mscale_all_dim"), traits)
+    if abs(meant.attention_factor - own) > 1e-9 and not traits.norm_after:
+        flags.append(f"--override-kv {architecture}.rope.scaling.attn_factor=float:{meant.attention_factor / own:.10g}")
+    return flags
