@@ -38,7 +38,7 @@ from ropectl.runs import write_json
 from ropectl.runtimes.evidence import RUNS
 from ropectl.runtimes.llama_cpp import LlamaCpp
 from scripts.model_types import census
-from scripts.runtimes.llama_cpp_cases import FACTOR, SIZES, TRAINED, Case, cases_of
+from scripts.runtimes.llama_cpp_cases import SIZES, TRAINED, Case, cases_of
 from scripts.runtimes.llama_cpp_runs import aggregate
 from scripts.runtimes.shrunken import write_checkpoint
 
@@ -139,8 +139,7 @@ class Family:
         base, out = self.base(case.changes), self.scratch / "scaled"
         shutil.rmtree(out, ignore_errors=True)
         if case.method is not None:
-            factor = FACTOR if case.method not in ("none", "dynamic-yarn", "dynamic-ntk") else None
-            request = {"method": case.method, "factor": factor, "freeze_at": case.freeze_at, "replace": True}
+            request = {"method": case.method, "factor": case.factor, "freeze_at": case.freeze_at, "replace": True}
             patch_checkpoint(PatchSettings(model=str(base), out=out, link=True, original_length=TRAINED, **request))
             return out
         shutil.copytree(base, out, copy_function=os.link)

@@ -37,6 +37,13 @@ class Case:
     only: tuple[str, ...] | None = None
 
 
+    @property
+    def factor(self) -> float | None:
+        """The factor that the method is given; None for methods that are written without one."""
+        name = (self.method or "none").partition(":")[0]
+        return None if name in ("none", "abf", "dynamic-ntk", "dynamic-yarn") else FACTOR
+
+
 def _method(spec: str, freeze_at: int | None = None) -> Case:
     return Case(spec if freeze_at is None else f"{spec}, frozen", spec, freeze_at)
 
@@ -46,7 +53,8 @@ def _released(name: str, only: tuple[str, ...], length: int, block: Mapping[str,
 
 
 METHODS = (
-    *(_method(name) for name in ("none", "pi", "ntk", "abf", "ntk-by-parts", "llama3", "yarn", "dynamic-ntk")),
+    *(_method(name) for name in ("none", "pi", "ntk", "ntk-by-parts", "llama3", "yarn", "dynamic-ntk")),
+    _method("abf:rope_theta=100000000"),
     *(_method(f"yarn:{option}") for option in ("attention_factor=1", "attention_factor=1.3", "truncate=false")),
     _method("yarn:beta_fast=16,beta_slow=2"),
     _method("dynamic-ntk", TRAINED * FACTOR),

@@ -55,7 +55,17 @@ class Traits:
 _USUAL = Traits()
 
 _TRAITS: dict[str, Traits] = {
-    **dict.fromkeys(("llama", "llama4", "arcee", "apertus", "deci"), Traits(llama3=True)),
+    **dict.fromkeys(("llama", "arcee", "apertus", "deci"), Traits(llama3=True)),
+    **dict.fromkeys(("command-r", "cohere2", "cohere2moe"), Traits(keeps_scaling=False)),
+    **dict.fromkeys(("granite", "granitemoe", "granitehybrid"), Traits(llama3=_NO_TENSOR)),
+    **dict.fromkeys(("hunyuan-dense", "hunyuan-moe"), Traits(alpha=True, norm_after=True)),
+    **dict.fromkeys(("phi3", "phimoe", "minicpm", "minicpm3"), Traits(longrope=True)),
+    "gemma4": Traits(proportional=True),
+    "llama4": Traits(llama3=True, norm_after=True),
+    "mistral3": Traits(only_types=("yarn",), needs_mscale=True, reads_betas=True, reads_mscales=True),
+    "olmo2": Traits(windowed_base=True),
+    "smollm3": Traits(llama3=_NOT_LOADED),
+    **dict.fromkeys(("gemma", "gemma2", "stablelm"), Traits(keeps_scaling=False, keeps_base=False)),
 }
 
 
