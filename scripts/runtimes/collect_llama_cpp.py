@@ -69,6 +69,11 @@ class Converter:
             raise SystemExit("The converter's environment does not work: run convert_to_gguf.py with its Python.")
         return json.loads(line)
 
+    def close(self) -> None:
+        """Ends the process."""
+        self.process.stdin.close()
+        self.process.wait()
+
     def convert(self, folder: Path, out: Path, context: int) -> dict[str, Any]:
         """Returns what became of a folder."""
         self.process.stdin.write(json.dumps({"folder": str(folder), "out": str(out), "context": context}) + "\n")

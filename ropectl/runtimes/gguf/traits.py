@@ -63,6 +63,7 @@ _TRAITS: dict[str, Traits] = {
     "gemma4": Traits(proportional=True),
     "llama4": Traits(llama3=True, norm_after=True),
     "mistral3": Traits(only_types=("yarn",), needs_mscale=True, reads_betas=True, reads_mscales=True),
+    "nemotron": Traits(all_linear=True),
     "olmo2": Traits(windowed_base=True),
     "smollm3": Traits(llama3=_NOT_LOADED),
     **dict.fromkeys(("gemma", "gemma2", "stablelm"), Traits(keeps_scaling=False, keeps_base=False)),
