@@ -38,7 +38,7 @@ from ropectl.runs import write_json
 from ropectl.runtimes.evidence import RUNS
 from ropectl.runtimes.llama_cpp import LlamaCpp
 from scripts.model_types import census
-from scripts.runtimes.llama_cpp_cases import SIZES, TRAINED, Case, cases_of
+from scripts.runtimes.llama_cpp_cases import RAW, SIZES, TRAINED, Case, cases_of
 from scripts.runtimes.llama_cpp_runs import aggregate
 from scripts.runtimes.shrunken import write_checkpoint
 
@@ -74,9 +74,10 @@ class Converter:
         self.process.stdin.close()
         self.process.wait()
 
-    def convert(self, folder: Path, out: Path, context: int) -> dict[str, Any]:
-        """Returns what became of a folder."""
-        self.process.stdin.write(json.dumps({"folder": str(folder), "out": str(out), "context": context}) + "\n")
+    def convert(self, folder: Path, out: Path, context: int, raw: bool) -> dict[str, Any]:
+        """Returns what became of a folder; the arguments are those of ``convert_to_gguf.convert``."""
+        request = {"folder": str(folder), "out": str(out), "context": context, "raw": raw}
+        self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         return self._answer()
 
@@ -164,7 +165,7 @@ def run_case(family: Family, case: Case, converter: Converter, python: Path) -> 
     length = TRAINED - 2 if case.name == "none" else NUM_TOKENS
     ids, positions = text_of(length)
     file = family.scratch / "model.gguf"
-    found = converter.convert(folder, file, NUM_TOKENS + 8)
+    found = converter.convert(folder, file, NUM_TOKENS + 8, family.model_type in RAW)
     if found["stops"]:
         return {"config": config, "stops": f"converter: {found['stops']}"}
     theirs = run_llama_cpp(python, file, ids, positions)

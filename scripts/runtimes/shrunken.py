@@ -68,7 +68,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "nemotron": {"num_key_value_heads": 2},
     "olmo3": _windowed(4),
     "olmoe": {"num_key_value_heads": 4},
-    "phi": {"num_key_value_heads": 4},
+    "phi": {"num_key_value_heads": 4, "intermediate_size": 1024},
     "qwen3_5_moe_text": _windowed(4, "linear_attention"),
     "qwen3_5_text": _windowed(4, "linear_attention"),
     "qwen3_moe": {"norm_topk_prob": True},
@@ -96,6 +96,8 @@ def saved_config(model_type: str, sizes: Sizes = SHRUNKEN, **changes: Any) -> di
         config["partial_rotary_factor"] = share
     if model_type in ("cohere2", "gpt_neox"):
         config["rotary_pct"] = 1.0 if share is None else share
+    if model_type == "gemma4_text":
+        config["global_head_dim"] = 2 * sizes.head
     return config
 
 
@@ -140,6 +142,9 @@ def write_checkpoint(model_type: str, out: Path, sizes: Sizes = SHRUNKEN, **chan
     model.save_pretrained(out)
     if sizes.vocabulary == SHRUNKEN.vocabulary:
         smollm2_tokenizer().save_pretrained(out)
+    else:  # a converter may count the tokens
+        tokens = {f"t{number}": number for number in range(sizes.vocabulary)}
+        (out / "tokenizer.json").write_text(json.dumps({"model": {"vocab": tokens}, "added_tokens": []}))
     config = {**saved_config(model_type, sizes, **changes), "architectures": [type(model).__name__]}
     (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     return model

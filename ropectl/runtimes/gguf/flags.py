@@ -69,6 +69,8 @@ def _flags(
             return [] if traits.llama3 is True and reading.rope_type == "llama3" else None
         case "proportional" if not traits.proportional:
             return None
+        case "linear" if traits.latent:
+            return None
         case "linear" | "proportional" if "factor" in block:
             return ["--rope-scaling linear", f"--rope-scale {block['factor']:.10g}", base]
         case "default" | "proportional":  # the divisors in the file leave base and factor to the pairs that turn
@@ -80,12 +82,12 @@ def _flags(
 def _yarn_flags(
     facts: CheckpointFacts, patch: RopeConfigPatch, architecture: str, traits: Traits, base: str
 ) -> list[str] | None:
-    """Returns the flags for yarn; None where only a ramp that is not rounded would do."""
+    """Returns the flags for yarn; None where only a ramp that is not rounded or another softmax scale would do."""
     block, geometry = patch.rope_parameters, facts.geometry
     factor, fast, slow = block["factor"], block.get("beta_fast", 32.0), block.get("beta_slow", 1.0)
     meant = facts.meant(facts.target_length)
     rounded = blend_by_index(geometry, factor, fast, slow, True)
-    if relative_difference(rounded, meant.inv_freq) > 0:
+    if relative_difference(rounded, meant.inv_freq) > 0 or (traits.latent and meant.attention_factor != 1.0):
         return None
     flags = [
         "--rope-scaling yarn",

@@ -56,6 +56,8 @@ def table_of(view: View, traits: Traits) -> Table:
 def loader_attention_factor(factor: float, mscale_all_dim: float | None, traits: Traits) -> float:
     """Returns the attention factor that the loader makes of a yarn factor, where no key of the file multiplies it."""
     own = yarn_attention_factor(factor)
+    if traits.latent and mscale_all_dim:  # takes mscale for the same
+        return 1.0
     return own / yarn_attention_factor(factor, mscale_all_dim) if traits.reads_mscales and mscale_all_dim else own
 
 
@@ -64,12 +66,20 @@ def _unscaled(view: View, why: str) -> Table:
     return replace(tables.default(view), causes=(red,), attention_causes=(red,))
 
 
-def _linear(view: View, traits: Traits) -> Table:
+def _softmax(traits: Traits, attention_factor: float) -> tuple[Problem, ...]:
+    """Returns the red line about the softmax scale of a latent attention, if an attention factor changes it."""
+    if not traits.latent or attention_factor == 1.0:
+        return ()
     return (
-        tables.linear(view)
-        if view.block.get("factor") is not None
-        else _unscaled(view, "linear without factor: unscaled")
+        Problem("softmax-scale", f"multiplies the softmax scale by {attention_factor**2:.4f} more than transformers"),
     )
+
+
+def _linear(view: View, traits: Traits) -> Table:
+    factor = view.block.get("factor")
+    if factor is None:
+        return _unscaled(view, "linear without factor: unscaled")
+    return replace(tables.linear(view), problems=_softmax(traits, yarn_attention_factor(factor)))
 
 
 def _dynamic(view: View, traits: Traits) -> Table:
@@ -109,7 +119,8 @@ def _yarn(view: View, traits: Traits) -> Table:
         own = loader_attention_factor(factor, view.block.get("mscale_all_dim"), traits)
         attention = (own, attention[1])
     loaded, causes = _loaded_ramp(view, original, factor, traits)
-    return tables.yarn(loaded, original, factor, attention, True, causes)
+    table = tables.yarn(loaded, original, factor, attention, True, causes)
+    return replace(table, problems=_softmax(traits, attention[0]))
 
 
 def _loaded_ramp(view: View, original: int, factor: float, traits: Traits) -> tuple[View, tuple[Problem, ...]]:

@@ -29,6 +29,7 @@ class Traits:
         needs_mscale: Whether a yarn block without ``mscale_all_dim`` stops the converter.
         norm_after: Whether queries and keys are normed after the rotation, which takes out any attention factor.
         alpha: Whether ``dynamic`` is an NTK-aware base of its ``alpha``.
+        latent: Whether the softmax scale of a latent attention is made of the attention factor, which has to be 1 then.
         proportional: Whether which pairs turn is converted to divisors, for the layers of full attention.
         windowed_base: Whether windowed layers take the base of the full ones.
         context_key: Key of the config that is declared as the context before ``max_position_embeddings`` is.
@@ -46,6 +47,7 @@ class Traits:
     needs_mscale: bool = False
     norm_after: bool = False
     alpha: bool = False
+    latent: bool = False
     proportional: bool = False
     windowed_base: bool = False
     context_key: str | None = None
@@ -60,6 +62,8 @@ _TRAITS: dict[str, Traits] = {
     **dict.fromkeys(("granite", "granitemoe", "granitehybrid"), Traits(llama3=_NO_TENSOR)),
     **dict.fromkeys(("hunyuan-dense", "hunyuan-moe"), Traits(alpha=True, norm_after=True)),
     **dict.fromkeys(("phi3", "phimoe", "minicpm", "minicpm3"), Traits(longrope=True)),
+    **dict.fromkeys(("deepseek2", "deepseek32"), Traits(latent=True, reads_mscales=True)),
+    "exaone4": Traits(llama3=True),
     "gemma4": Traits(proportional=True),
     "llama4": Traits(llama3=True, norm_after=True),
     "mistral3": Traits(only_types=("yarn",), needs_mscale=True, reads_betas=True, reads_mscales=True),
