@@ -21,6 +21,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,18 @@ from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError
 from ropectl.runs import write_json
-from ropectl.runtimes.evidence import RUNS
+from ropectl.runtimes.evidence import AGREEMENT, RUNS
 from ropectl.runtimes.llama_cpp import LlamaCpp
 from scripts.model_types import census
-from scripts.runtimes.llama_cpp_cases import RAW, SIZES, TRAINED, Case, cases_of
+from scripts.runtimes.llama_cpp_cases import METHODS, RAW, SIZES, TRAINED, Case, cases_of
+from scripts.runtimes.llama_cpp_divisors import write_divisors
 from scripts.runtimes.llama_cpp_runs import aggregate
 from scripts.runtimes.shrunken import write_checkpoint
 
 NUM_TOKENS, NUM_SCORED = 600, 45
 PROBE = LlamaCpp.probe.path
+#: Not a scaling of the checkpoint, but of the file.
+DIVISORS = Case("divisors")
 
 
 def text_of(length: int) -> tuple[list[int], list[int]]:
@@ -178,6 +182,27 @@ def run_case(family: Family, case: Case, converter: Converter, python: Path) -> 
     return {**known, "mean": mean, "largest": largest, "effect": effect, "version": theirs["version"]}
 
 
+def run_divisors(family: Family, converter: Converter, python: Path) -> dict[str, Any]:
+    """Returns what llama.cpp makes of divisors in a file of this family: ``read``, ``ignored``, or why it stops."""
+    ids, positions = text_of(NUM_TOKENS)
+    case = next(case for case in METHODS if case.name == "dynamic-yarn, frozen")
+    try:
+        scaled = reference(family.write(case), ids, positions)
+    except ConfigError as error:
+        return {"skipped": str(error).splitlines()[0]}
+    plain, file = family.scratch / "plain.gguf", family.scratch / "divisors.gguf"
+    converted = converter.convert(family.base({}), plain, NUM_TOKENS + 8, family.model_type in RAW)
+    if converted["stops"]:
+        return {"skipped": converted["stops"]}
+    file.unlink(missing_ok=True)
+    write_divisors(plain, file)
+    theirs = run_llama_cpp(python, file, ids, positions)
+    if "stops" in theirs:
+        return {"divisors": theirs["stops"]}
+    means = [difference(ours, theirs["logprobs"])[0] for ours in (scaled, family.unscaled(case, ids, positions))]
+    return {"divisors": "read" if means[0] <= AGREEMENT else "ignored" if means[1] <= AGREEMENT else "differs"}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--converter-python", type=Path, required=True)
@@ -194,11 +219,12 @@ def main() -> None:
     torch.set_num_threads(1)
     for model_type in arguments.only or shared_families(arguments.converter_python):
         family = Family(model_type, arguments.scratch / "models" / model_type)
-        for case in cases_of(model_type):
+        for case in [*cases_of(model_type), DIVISORS]:
             if case.name in results.get(model_type, {}) or (arguments.cases and case.name not in arguments.cases):
                 continue
             try:
-                found = run_case(family, case, converter, arguments.llamacpp_python.absolute())
+                run = run_divisors if case is DIVISORS else partial(run_case, case=case)
+                found = run(family, converter=converter, python=arguments.llamacpp_python.absolute())
             except Exception as error:  # a family that transformers itself cannot make in this size
                 found = {"failed": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
             results.setdefault(model_type, {})[case.name] = found

@@ -23,6 +23,11 @@ def aggregate(results: Mapping[str, Mapping[str, Any]], versions: Mapping[str, s
             f"transformers {versions['transformers']}",
             "model_types": None,
             "architectures": {kind: _architecture(cases) for kind, cases in results.items() if _architecture(cases)},
+            "divisors": {
+                _architecture(cases): cases["divisors"]["divisors"]
+                for cases in results.values()
+                if "divisors" in cases.get("divisors", {})
+            },
             "not_judged": {kind: reason for kind, reason in reasons.items() if reason},
             "runs": {
                 kind: {name: _outcome(case) for name, case in cases.items() if "config" in case}
