@@ -39,7 +39,7 @@ from ropectl.runs import write_json
 from ropectl.runtimes.evidence import AGREEMENT, RUNS
 from ropectl.runtimes.llama_cpp import LlamaCpp
 from scripts.model_types import census
-from scripts.runtimes.llama_cpp_cases import METHODS, RAW, SIZES, TRAINED, Case, cases_of
+from scripts.runtimes.llama_cpp_cases import METHODS, RAW, SIZES, SPREAD, TRAINED, Case, cases_of
 from scripts.runtimes.llama_cpp_divisors import write_divisors
 from scripts.runtimes.llama_cpp_runs import aggregate
 from scripts.runtimes.shrunken import write_checkpoint
@@ -129,7 +129,7 @@ class Family:
         sizes = {key: value for key, value in changes.items() if key.endswith("_dim")}
         name = "base" + "".join(f"-{key}-{value}" for key, value in sorted(sizes.items()))
         if name not in self._bases:
-            write_checkpoint(self.model_type, self.scratch / name, SIZES, **sizes)
+            write_checkpoint(self.model_type, self.scratch / name, SIZES, SPREAD.get(self.model_type, 1.0), **sizes)
             self._bases[name] = self.scratch / name
         return self._bases[name]
 

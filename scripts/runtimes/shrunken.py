@@ -47,6 +47,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "deepseek_v2": {"num_experts_per_tok": 2, "scoring_func": "softmax"},
     "deepseek_v3": {"scoring_func": "sigmoid"},
     "dots1": {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1},
+    "ernie4_5_moe": {"intermediate_size": 1024},
     "exaone4": {"sliding_window": None, "sliding_window_pattern": None, "layer_types": ["full_attention"] * 2},
     "exaone_moe": _windowed(4, mlp_layer_types=["dense", *["sparse"] * 3]),
     "falcon_h1": {"mamba_d_ssm": 512, "mamba_n_heads": 8, "mamba_d_head": 64},
@@ -62,6 +63,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"], "position_embedding_type": "rope"},
     "hunyuan_v1_dense": {"head_dim": 64},
     "hunyuan_v1_moe": {"head_dim": 64},
+    "lfm2": {"layer_types": ["conv", "full_attention"]},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
     "llama4_text": _windowed(4, "chunked_attention", no_rope_layers=[1, 1, 1, 0], moe_layers=[0, 1, 2, 3]),
     "ministral": {"head_dim": 64},
@@ -125,20 +127,23 @@ def smollm2_tokenizer() -> Any:
     return AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
 
 
-def write_checkpoint(model_type: str, out: Path, sizes: Sizes = SHRUNKEN, **changes: Any) -> Any:
+def write_checkpoint(
+    model_type: str, out: Path, sizes: Sizes = SHRUNKEN, spread: float = 1.0, **changes: Any
+) -> Any:
     """Writes a small random model as a checkpoint folder in float32, with SmolLM2's tokenizer where its vocabulary fits.
 
     Args:
         model_type: As in the causal mapping of transformers.
         out: The folder.
         sizes: The sizes.
+        spread: Largest standard deviation of the logits.
         changes: Values of the config by key, as for :func:`shrunken_config`.
 
     Returns:
         The model.
     """
     model = random_model(shrunken_config(model_type, sizes, **changes))
-    calm(model, sizes.vocabulary)
+    calm(model, sizes.vocabulary, spread)
     model.save_pretrained(out)
     if sizes.vocabulary == SHRUNKEN.vocabulary:
         smollm2_tokenizer().save_pretrained(out)
@@ -150,8 +155,8 @@ def write_checkpoint(model_type: str, out: Path, sizes: Sizes = SHRUNKEN, **chan
     return model
 
 
-def calm(model: Any, vocabulary: int) -> None:
-    """Scales the output matrix so that the logits of a text have a standard deviation of 1, as far as possible.
+def calm(model: Any, vocabulary: int, spread: float = 1.0) -> None:
+    """Scales the output matrix until the logits of a text have a standard deviation of ``spread``, as far as possible.
 
     Random weights otherwise make logits of tens of nats, in which the rounding of float32 alone passes 1e-3.
     """
@@ -160,9 +165,11 @@ def calm(model: Any, vocabulary: int) -> None:
         return
     ids = torch.arange(64)[None] * 701 % vocabulary
     with torch.no_grad():
-        spread = model(ids).logits.float().std().item()
-        if spread > 1:
-            head.weight.div_(spread)
+        for _ in range(4):  # where the matrix is that of the input too, once is not enough
+            found = model(ids).logits.float().std().item()
+            if found <= spread:
+                break
+            head.weight.mul_(spread / found)
 
 
 def main() -> None:

@@ -70,7 +70,7 @@ _TRAITS: dict[str, Traits] = {
     "nemotron": Traits(all_linear=True),
     "olmo2": Traits(windowed_base=True),
     "smollm3": Traits(llama3=_NOT_LOADED),
-    **dict.fromkeys(("gemma", "gemma2", "stablelm"), Traits(keeps_scaling=False, keeps_base=False)),
+    **dict.fromkeys(("gemma", "gemma2", "gptneox", "phi2", "stablelm"), Traits(keeps_scaling=False, keeps_base=False)),
 }
 
 
