@@ -91,6 +91,7 @@ RELEASED = (
             "short_factor": [1.0 + i / 64 for i in range(32)], "long_factor": [1.0 + i / 8 for i in range(32)],
         },
     ),
+    _released("Command R", ("cohere",), TRAINED, {"rope_type": "default", "rope_theta": 8e6}, model_max_length=4 * TRAINED),
     _released(
         "OLMo 3", ("olmo3",), 8 * TRAINED,
         {**_YARN, "factor": 8.0, "attention_factor": 0.1 * math.log(8) + 1, "beta_fast": 32.0, "beta_slow": 1.0},

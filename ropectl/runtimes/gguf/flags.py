@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ropectl.gguf.architectures import DIVISOR_TENSORS_READ, architecture_of
+from ropectl.hf.config.families import named
 from ropectl.records import NextStep, RuntimeReading
 from ropectl.rope.config_patch import RopeConfigPatch
 from ropectl.rope.methods.yarn import blend_by_index
@@ -34,12 +35,14 @@ def next_step(facts: CheckpointFacts, reading: RuntimeReading) -> NextStep:
         return NextStep(NAME, None, f"{why}. Write one length: --freeze-at {facts.target_length}")
     flags = _flags(facts, facts.method.config_patch(facts.geometry), architecture, traits, reading)
     if flags is not None:
-        return _command(facts, reading, architecture, flags)
+        return _command(facts, reading, architecture, flags, () if reading.loads else (reading.evidence.source,))
     if architecture in DIVISOR_TENSORS_READ:
         note = f"writes rope_freqs.weight into a copy of the GGUF; then: llama-server -m COPY -c {facts.target_length}"
         return NextStep(
             NAME, f"ropectl patch {facts.shell_location} --gguf-patch FILE.gguf -o COPY.gguf", None, (note,)
         )
+    if reading.loads is None:
+        return NextStep(NAME, None, f"{reading.evidence.source}, and no flag says these frequencies")
     why = f"the graph of architecture {architecture} reads no rope_freqs.weight, and no flag says these frequencies"
     return NextStep(NAME, None, why)
 
@@ -47,8 +50,10 @@ def next_step(facts: CheckpointFacts, reading: RuntimeReading) -> NextStep:
 def _command(
     facts: CheckpointFacts, reading: RuntimeReading, architecture: str, flags: list[str], notes: tuple[str, ...] = ()
 ) -> NextStep:
-    target = facts.target_length
-    if (reading.usable_length or 0) < target:
+    target, served = facts.target_length, reading.usable_length
+    if served is None:  # not known for this family
+        served = int(named(facts.section, "max_position_embeddings") or 0)
+    if served < target:
         flags = [*flags, f"--override-kv {architecture}.context_length=int:{target}"]
     # float32 holds any checkpoint's weights as they are: what then differs from transformers is not arithmetic
     convert = f"python convert_hf_to_gguf.py {facts.shell_location} --outtype f32 --outfile model.gguf"

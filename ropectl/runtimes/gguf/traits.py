@@ -58,7 +58,8 @@ _USUAL = Traits()
 
 _TRAITS: dict[str, Traits] = {
     **dict.fromkeys(("llama", "arcee", "apertus", "deci"), Traits(llama3=True)),
-    **dict.fromkeys(("command-r", "cohere2", "cohere2moe"), Traits(keeps_scaling=False)),
+    **dict.fromkeys(("cohere2", "cohere2moe"), Traits(keeps_scaling=False)),
+    "command-r": Traits(keeps_scaling=False, context_key="model_max_length"),
     **dict.fromkeys(("granite", "granitemoe", "granitehybrid"), Traits(llama3=_NO_TENSOR)),
     **dict.fromkeys(("hunyuan-dense", "hunyuan-moe"), Traits(alpha=True, norm_after=True)),
     **dict.fromkeys(("phi3", "phimoe", "minicpm", "minicpm3"), Traits(longrope=True)),
