@@ -27,7 +27,13 @@ from scripts.runtimes.shrunken import write_checkpoint
 from tests.runtimes.cases import files_in_the_wild
 
 OUT = Path(__file__).parents[2] / "tests" / "runtimes" / "gguf_headers.json"
-KEYS = ("context_length", "rope.freq_base", "rope.scaling.type", "rope.scaling.factor", "rope.scaling.original_context_length")
+KEYS = (
+    "context_length",
+    "rope.freq_base",
+    "rope.scaling.type",
+    "rope.scaling.factor",
+    "rope.scaling.original_context_length",
+)
 
 
 def header_of(file: Path) -> dict[str, Any]:

@@ -67,6 +67,7 @@ METHODS = (
 _YARN = {"rope_type": "yarn", "rope_theta": 10_000.0, ORIGINAL: TRAINED}
 _LATENT = ("deepseek_v2", "deepseek_v3", "youtu")
 _MSCALES = {"beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0}
+_MINISTRAL = {**_YARN, "factor": 16.0, **_MSCALES, "llama_4_scaling_beta": 0.1}
 _HUNYUAN = {"rope_type": "dynamic", "rope_theta": 10_000.0, "alpha": 1000.0, "factor": 1.0, **_MSCALES}
 
 #: Blocks as they are released, in a small model's lengths where the programs allow that.
@@ -74,7 +75,8 @@ RELEASED = (
     _released("DeepSeek-V3", _LATENT, 40 * TRAINED, {**_YARN, "factor": 40.0, **_MSCALES}),
     _released("DeepSeek-V2", _LATENT, 40 * TRAINED, {**_YARN, "factor": 40.0, **_MSCALES, "mscale": 0.707, "mscale_all_dim": 0.707}),
     _released("Kimi K2", _LATENT, 32 * TRAINED, {**_YARN, "factor": 32.0, **_MSCALES, "beta_fast": 1.0}),
-    _released("Ministral 3", ("ministral3",), 16 * TRAINED, {**_YARN, "factor": 16.0, **_MSCALES, "llama_4_scaling_beta": 0.1}),
+    _released("Ministral 3", ("ministral3",), 16 * TRAINED, _MINISTRAL),
+    _released("Ministral 3, other betas", ("ministral3",), 16 * TRAINED, {**_MINISTRAL, "beta_fast": 16.0, "beta_slow": 2.0}),
     _released("Hunyuan", ("hunyuan_v1_dense", "hunyuan_v1_moe"), 262_144, _HUNYUAN, head_dim=128),
     _released(
         "Llama 4 Scout", ("llama4_text", "llama"), 16 * TRAINED,

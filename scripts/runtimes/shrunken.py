@@ -127,9 +127,7 @@ def smollm2_tokenizer() -> Any:
     return AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
 
 
-def write_checkpoint(
-    model_type: str, out: Path, sizes: Sizes = SHRUNKEN, spread: float = 1.0, **changes: Any
-) -> Any:
+def write_checkpoint(model_type: str, out: Path, sizes: Sizes = SHRUNKEN, spread: float = 1.0, **changes: Any) -> Any:
     """Writes a small random model as a checkpoint folder in float32, with SmolLM2's tokenizer where its vocabulary fits.
 
     Args:

@@ -5,9 +5,9 @@ Every line was found by running small random models: ``ropectl/runtimes/runs/lla
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ropectl.gguf.architectures import ROPE_FREQS
+from ropectl.gguf.architectures import ROPE_FREQS, YARN_BETAS_READ, YARN_LOG_MULTIPLIER_READ
 
 _NO_TENSOR = f"does not convert: no {ROPE_FREQS} for this architecture"
 _NOT_LOADED = f"does not load: its graph takes no {ROPE_FREQS}"
@@ -54,8 +54,6 @@ class Traits:
     context: int | None = None
 
 
-_USUAL = Traits()
-
 _TRAITS: dict[str, Traits] = {
     **dict.fromkeys(("llama", "arcee", "apertus", "deci"), Traits(llama3=True)),
     **dict.fromkeys(("cohere2", "cohere2moe"), Traits(keeps_scaling=False)),
@@ -63,11 +61,11 @@ _TRAITS: dict[str, Traits] = {
     **dict.fromkeys(("granite", "granitemoe", "granitehybrid"), Traits(llama3=_NO_TENSOR)),
     **dict.fromkeys(("hunyuan-dense", "hunyuan-moe"), Traits(alpha=True, norm_after=True)),
     **dict.fromkeys(("phi3", "phimoe", "minicpm", "minicpm3"), Traits(longrope=True)),
-    **dict.fromkeys(("deepseek2", "deepseek32"), Traits(latent=True, reads_mscales=True)),
+    **dict.fromkeys(("deepseek2", "deepseek32"), Traits(latent=True)),
     "exaone4": Traits(llama3=True),
     "gemma4": Traits(proportional=True),
     "llama4": Traits(llama3=True, norm_after=True),
-    "mistral3": Traits(only_types=("yarn",), needs_mscale=True, reads_betas=True, reads_mscales=True),
+    "mistral3": Traits(only_types=("yarn",), needs_mscale=True),
     "nemotron": Traits(all_linear=True),
     "olmo2": Traits(windowed_base=True),
     "smollm3": Traits(llama3=_NOT_LOADED),
@@ -77,4 +75,8 @@ _TRAITS: dict[str, Traits] = {
 
 def traits_of(architecture: str) -> Traits:
     """Returns how an architecture is converted and loaded."""
-    return _TRAITS.get(architecture, _USUAL)
+    return replace(
+        _TRAITS.get(architecture, Traits()),
+        reads_betas=architecture in YARN_BETAS_READ,
+        reads_mscales=architecture in YARN_LOG_MULTIPLIER_READ,
+    )
