@@ -46,6 +46,8 @@ from scripts.runtimes.shrunken import write_checkpoint
 
 NUM_TOKENS, NUM_SCORED = 600, 45
 PROBE = LlamaCpp.probe.path
+#: Keys of a case that other weights belong to.
+SIZE_KEYS = ("hidden_size", "head_dim")
 #: Not a scaling of the checkpoint, but of the file.
 DIVISORS = Case("divisors")
 
@@ -126,7 +128,7 @@ class Family:
 
     def base(self, changes: Mapping[str, Any]) -> Path:
         """Returns the folder of a small model whose weights have the sizes that a case asks for."""
-        sizes = {key: value for key, value in changes.items() if key.endswith("_dim")}
+        sizes = {key: value for key, value in changes.items() if key in SIZE_KEYS}
         name = "base" + "".join(f"-{key}-{value}" for key, value in sorted(sizes.items()))
         if name not in self._bases:
             write_checkpoint(self.model_type, self.scratch / name, SIZES, SPREAD.get(self.model_type, 1.0), **sizes)

@@ -77,7 +77,7 @@ RELEASED = (
     _released("Kimi K2", _LATENT, 32 * TRAINED, {**_YARN, "factor": 32.0, **_MSCALES, "beta_fast": 1.0}),
     _released("Ministral 3", ("ministral3",), 16 * TRAINED, _MINISTRAL),
     _released("Ministral 3, other betas", ("ministral3",), 16 * TRAINED, {**_MINISTRAL, "beta_fast": 16.0, "beta_slow": 2.0}),
-    _released("Hunyuan", ("hunyuan_v1_dense", "hunyuan_v1_moe"), 262_144, _HUNYUAN, head_dim=128),
+    _released("Hunyuan", ("hunyuan_v1_dense", "hunyuan_v1_moe"), 262_144, _HUNYUAN, hidden_size=512, head_dim=128),
     _released(
         "Llama 4 Scout", ("llama4_text", "llama"), 16 * TRAINED,
         {"rope_type": "llama3", "rope_theta": 500_000.0, "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 1.0, ORIGINAL: TRAINED},

@@ -51,6 +51,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "exaone4": {"sliding_window": None, "sliding_window_pattern": None, "layer_types": ["full_attention"] * 2},
     "exaone_moe": _windowed(4, mlp_layer_types=["dense", *["sparse"] * 3]),
     "falcon_h1": {"mamba_d_ssm": 512, "mamba_n_heads": 8, "mamba_d_head": 64},
+    "falcon": {"num_kv_heads": 1},
     "gemma2": {"query_pre_attn_scalar": 64},
     "gemma3_text": _windowed(6, query_pre_attn_scalar=64),
     "gemma3n_text": {
@@ -78,6 +79,13 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "smollm3": {"num_hidden_layers": 4, "layer_types": ["full_attention"] * 4, "no_rope_layers": [1, 1, 1, 0]},
 }
 
+#: Keys that released files have and classes drop.
+FILE_KEYS: dict[str, dict[str, Any]] = {
+    "gemma4_text": {"global_head_dim": 128},
+    "hunyuan_v1_moe": {"moe_intermediate_size": [256, 256], "moe_topk": [2, 2], "num_shared_expert": [1, 1]},
+    "minimax_m2": {"rotary_dim": 64},
+}
+
 
 def shrunken_config(model_type: str, sizes: Sizes = SHRUNKEN, **changes: Any) -> Any:
     """Returns a config of this type in served sizes.
@@ -98,9 +106,7 @@ def saved_config(model_type: str, sizes: Sizes = SHRUNKEN, **changes: Any) -> di
         config["partial_rotary_factor"] = share
     if model_type in ("cohere2", "gpt_neox"):
         config["rotary_pct"] = 1.0 if share is None else share
-    if model_type == "gemma4_text":
-        config["global_head_dim"] = 2 * sizes.head
-    return config
+    return config | FILE_KEYS.get(model_type, {})
 
 
 def smollm2_file() -> Path:
