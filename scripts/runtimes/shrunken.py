@@ -51,7 +51,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "exaone4": {"sliding_window": None, "sliding_window_pattern": None, "layer_types": ["full_attention"] * 2},
     "exaone_moe": _windowed(4, mlp_layer_types=["dense", *["sparse"] * 3]),
     "falcon_h1": {"mamba_d_ssm": 512, "mamba_n_heads": 8, "mamba_d_head": 64},
-    "falcon": {"num_kv_heads": 1},
+    "falcon": {"num_kv_heads": 1, "ffn_hidden_size": 1024},
     "gemma2": {"query_pre_attn_scalar": 64},
     "gemma3_text": _windowed(6, query_pre_attn_scalar=64),
     "gemma3n_text": {
@@ -61,6 +61,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "activation_sparsity_pattern": [0.0] * 5,
     },
     "gemma4_text": {**_windowed(6), "global_head_dim": 128},
+    "glm": {"rms_norm_eps": 1e-5},
     "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"], "position_embedding_type": "rope"},
     "hunyuan_v1_dense": {"head_dim": 64},
     "hunyuan_v1_moe": {"head_dim": 64},

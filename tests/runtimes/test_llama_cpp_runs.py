@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ropectl.gguf.architectures import architecture_of
+from ropectl.gguf.architectures import DIVISOR_TENSORS_READ, architecture_of
 from ropectl.hf.config.geometry import describe_rope
 from ropectl.json_reading import read_object
 from ropectl.rope.registry import parse_method
@@ -77,3 +77,10 @@ def test_files_have_the_architectures_that_the_table_says() -> None:
     recorded = read_object(RUNS / "llama.cpp.json")[VERSION]["architectures"]
     assert len(recorded) >= 25
     assert {kind: architecture_of(kind) for kind in recorded} == recorded
+
+
+def test_divisors_are_written_only_where_they_were_applied() -> None:
+    """A file of any other architecture does not load with them."""
+    recorded = read_object(RUNS / "llama.cpp.json")[VERSION]["divisors"]
+    assert len(recorded) >= 25
+    assert {name for name, found in recorded.items() if found == "read"} == recorded.keys() & DIVISOR_TENSORS_READ.keys()
