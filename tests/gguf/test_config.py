@@ -60,6 +60,7 @@ def test_geometry_is_that_of_transformers(tmp_path: Path, architecture: str) -> 
     keys: dict[str, Any] = {"rope.freq_base": 31_415.0, "context_length": 777}
     if architecture == "gemma3":
         keys |= {"attention.key_length": HEAD_DIM, "attention.value_length": HEAD_DIM, "attention.sliding_window": 64}
+        keys["block_count"] = 6  # five windowed layers, and one that sees everything
     path = write_tiny(tmp_path / "tiny.gguf", architecture, keys)
     theirs = AutoConfig.from_pretrained(tmp_path, gguf_file=path.name)
     ours = read_config(str(path))
@@ -79,7 +80,7 @@ def test_a_file_without_a_base_has_that_of_llama_cpp(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keys", [{}, {"attention.head_count": 0, "attention.head_count_kv": 0}], ids=["", "no heads"])
 def test_a_file_without_rotary_keys_is_refused_for_that(tmp_path: Path, keys: dict[str, Any]) -> None:
-    path = write_tiny(tmp_path / "tiny.gguf", "gpt2", keys, remove=["rope.freq_base", "rope.dimension_count"])
+    path = write_tiny(tmp_path / "tiny.gguf", "llama", keys, remove=["rope.freq_base", "rope.dimension_count"])
     with pytest.raises(UnsupportedModelError, match="no rope_theta"):
         read_config(str(path))
 
