@@ -66,6 +66,17 @@ def write_tiny(
     return path
 
 
+def write_header(
+    path: Path, architecture: str, keys: Mapping[str, Any], vectors: Mapping[str, Sequence[float]]
+) -> Path:
+    """A file of nothing but the architecture's own keys, and float32 vectors."""
+    writer = gguf.GGUFWriter(path, architecture)
+    for key, value in keys.items():
+        add(writer, f"{architecture}.{key}", value)
+    finish(writer, vectors)
+    return path
+
+
 def finish(writer: gguf.GGUFWriter, vectors: Mapping[str, Sequence[float]]) -> None:
     """Adds float32 vectors, and writes the file."""
     for name, vector in vectors.items():
@@ -79,6 +90,10 @@ def finish(writer: gguf.GGUFWriter, vectors: Mapping[str, Sequence[float]]) -> N
 def add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
     if isinstance(value, str):
         writer.add_string(key, value)
+    elif isinstance(value, list):
+        writer.add_array(key, value)
+    elif isinstance(value, bool):
+        writer.add_bool(key, value)
     elif isinstance(value, int):
         writer.add_uint32(key, value)
     else:
