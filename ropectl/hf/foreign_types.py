@@ -7,10 +7,7 @@
 from __future__ import annotations
 
 #: Model type -> the stock type that it is.
-RENAMED = {
-    "kimi_k2": "deepseek_v3",
-    **dict.fromkeys(("internlm3", "iquestcoder", "telechat3"), "llama"),
-}
+RENAMED = {"kimi_k2": "deepseek_v3", "telechat3": "llama"}
 
 #: Model type -> what it is, as the end of a sentence.
 RELATIVES = {

@@ -179,6 +179,20 @@ def test_factor_one_is_a_no_op_with_a_notice() -> None:
     assert "extends nothing" in method_notes(parse_method("pi:factor=1"), LLAMA1)[0]
 
 
+def test_equal_betas_are_a_step() -> None:
+    """Kimi K2: the ramp begins at 64 ln(4096/2pi) / (2 ln 50000) = 19.165, so from pair 19 to pair 20; its A is 1."""
+    geometry = RopeGeometry(64, 50_000.0, 4096)
+    bounds = "factor=32,beta_fast=1,beta_slow=1"
+    assert correction_dim(1.0, geometry) == pytest.approx(19.165, abs=5e-4)
+    for spec in (f"yarn:{bounds},mscale=1,mscale_all_dim=1", f"ntk-by-parts:{bounds}"):
+        found = parse_method(spec).frequencies(geometry)
+        pairs = zip(trained_inv_freq(geometry), found.inv_freq, strict=True)
+        assert [trained / scaled for trained, scaled in pairs] == pytest.approx([1] * 20 + [32] * 12, rel=EXACT)
+        assert found.attention_factor == 1
+    at_end = parse_method("dynamic-yarn:beta_fast=1,beta_slow=1").frequencies(geometry, 32 * 4096)
+    assert at_end.inv_freq == parse_method(f"yarn:{bounds}").frequencies(geometry).inv_freq
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
@@ -188,6 +202,8 @@ def test_factor_one_is_a_no_op_with_a_notice() -> None:
         ("yarn:factor=4,factor=8", ["twice"]),
         ("yarn:factr=4", ["factr", "factor"]),
         ("yarn:factor=4,beta_fast=1,beta_slow=32", ["beta_fast", "1", "beta_slow", "32"]),
+        ("ntk-by-parts:factor=4,beta_fast=1,beta_slow=32", ["must not be less than"]),
+        ("dynamic-yarn:beta_fast=1,beta_slow=32", ["must not be less than"]),
         ("llama3:factor=4,low_freq_factor=5", ["high_freq_factor", "low_freq_factor"]),
         ("yarn:factor=4,mscale=1", ["mscale_all_dim", "together"]),
         ("longrope:factor=4,long_factor=1:-2", ["long_factor", "-2"]),
