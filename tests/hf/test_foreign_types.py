@@ -39,9 +39,7 @@ def refusal(model: str, **options: Any) -> str:
 @pytest.mark.parametrize("model_type", RELEASED_WITH_CODE)
 def test_own_sentences_about_models_with_code(model_type: str, tmp_path: Path) -> None:
     """Two lines, no address that was made of the path; without the flag and with it."""
-    model = stored(
-        tmp_path, model_type=model_type, auto_map=OWN_CODE, **TRUE_OF["LLaMA"].file | {"model_type": model_type}
-    )
+    model = stored(tmp_path, **{**TRUE_OF["LLaMA"].file, "model_type": model_type, "auto_map": OWN_CODE})
     said = refusal(model)
     assert model_type in said and "--trust-remote-code" in said
     assert RENAMED.get(model_type, RELATIVES.get(model_type, "?")) in said
