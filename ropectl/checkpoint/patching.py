@@ -17,6 +17,7 @@ from ropectl.checkpoint.writing import TOKENIZER_CONFIG, load_options, stage_ada
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.hf.config.source import ModelSource, read_source
+from ropectl.hf.run_names import check_gguf_weights
 from ropectl.hf.tensors.fit import check_tensors
 from ropectl.records import PatchRecord, WrittenFiles, to_json
 from ropectl.reporter import Reporter
@@ -44,6 +45,8 @@ def patch_checkpoint(settings: PatchSettings, reporter: Reporter | None = None) 
         return to_json(record)
     source = read_source(settings)
     _check_effects(settings, source)
+    if source.gguf_file is not None:
+        check_gguf_weights(source.name, source.config)
     plan = plan_patch(settings, source)
     if settings.drop_code and "auto_map" not in source.config:
         reporter.note(f"--drop-code: {source.name} brings no code of its own.")

@@ -6,6 +6,7 @@ Plugins add devices and attention implementations. A name that is not a misspell
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -84,13 +85,46 @@ _TYPE_REGISTRY = "transformers.models.auto.configuration_auto"
 _MISSPELT = 0.8
 
 
+#: The module of transformers 5 that says how the keys of GGUF files are named, and the table in it.
+_GGUF_MAP, _GGUF_TABLE = (
+    "integrations/ggml.py",
+    re.compile(r"^GGUF_CONFIG_MAPPING = \{$(.*?)^\}$", re.MULTILINE | re.DOTALL),
+)
+_GGUF_ENTRY = re.compile(r'^    "(\w+)": \{$', re.MULTILINE)
+
+
 @cache
 def model_types() -> frozenset[str]:
     """Returns the model types that the installed transformers has a config class for, read from its source."""
+    return frozenset(name for path in _TYPE_MAPS for name in _TYPE_ENTRY.findall(_source(path)))
+
+
+def _source(path: str) -> str:
+    """Returns the source of a module of the installed transformers; empty where it has none of this name."""
     spec = find_spec("transformers")
-    root = Path(spec.origin).parent if spec and spec.origin else Path()
-    texts = [(root / name).read_text(encoding="utf-8") for name in _TYPE_MAPS if (root / name).is_file()]
-    return frozenset(name for text in texts for name in _TYPE_ENTRY.findall(text))
+    file = (Path(spec.origin).parent if spec and spec.origin else Path()) / path
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def check_gguf_weights(name: str, config: Mapping[str, Any]) -> None:
+    """Checks that transformers reads the weights of a GGUF file, before its own words say that it does not.
+
+    Args:
+        name: The file, for the message.
+        config: What its header says.
+
+    Raises:
+        UnsupportedModelError: If it does not.
+    """
+    table = _GGUF_TABLE.search(_source(_GGUF_MAP))
+    known = _GGUF_ENTRY.findall(table[1]) if table else []
+    model_type = str(config.get("model_type"))
+    if known and model_type.removesuffix("_text") not in known:
+        raise UnsupportedModelError(
+            f"The installed transformers {version('transformers')} does not read the weights of GGUF files of {model_type}, so "
+            f"no checkpoint folder can be made of {name}.",
+            f"Its scaling can be written into a copy: ropectl patch --gguf-patch {shlex.quote(name)} -m SPEC -o OUT.gguf",
+        )
 
 
 def check_model_type(config: Mapping[str, Any], trusts_code: bool) -> None:

@@ -11,12 +11,17 @@ from typing import Any
 
 import pytest
 from transformers import AutoConfig
+from transformers.integrations.ggml import GGUF_CONFIG_MAPPING
 
 from ropectl.advise.api import inspect_model
 from ropectl.advise.requests import InspectSettings
+from ropectl.checkpoint.patching import patch_checkpoint
+from ropectl.checkpoint.settings import PatchSettings
+from ropectl.errors import UnsupportedModelError
 from ropectl.gguf.layer_patterns import PATTERNS
 from ropectl.hf.config.geometry import RopeDescription, describe_rope
 from ropectl.hf.config.source import read_config
+from ropectl.hf.run_names import check_gguf_weights
 from tests.gguf.gguf_files import write_header
 from tests.tolerances import GGUF_FLOAT32
 
@@ -134,3 +139,14 @@ def test_no_window_where_the_file_says_so(tmp_path: Path) -> None:
     file = file_of("llama4_text", tmp_path, **{"attention.sliding_window": 0})
     assert read_config(str(file)).rope.window is None
     assert not [note for note in read_config(str(file)).rope.warnings if "window" in note]
+
+
+def test_a_file_whose_weights_transformers_does_not_read_is_refused_in_the_dry_run_too(tmp_path: Path) -> None:
+    plan = {"method": "yarn", "factor": 2, "dry_run": True}
+    with pytest.raises(UnsupportedModelError, match="does not read the weights of GGUF files of cohere2"):
+        patch_checkpoint(PatchSettings(model=str(file_of("cohere2", tmp_path)), **plan))
+    file = str(file_of("gemma3_text", tmp_path))
+    record = patch_checkpoint(PatchSettings(model=file, layers="sliding_attention", **plan))
+    assert record["layer_type"] == "sliding_attention"
+    for config in ({"model_type": name} for name in GGUF_CONFIG_MAPPING):
+        check_gguf_weights("file.gguf", config)

@@ -16,7 +16,7 @@ from ropectl.hf.config.adapter import merge_adapter
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.source import ModelSource
 from ropectl.hf.model.tokenizer_files import check_tokenizer_files, check_vocabulary
-from ropectl.hf.run_names import DTYPES
+from ropectl.hf.run_names import DTYPES, check_gguf_weights
 from ropectl.hf.tensors.fit import has_known_tensors
 from ropectl.memory import is_out_of_memory
 from ropectl.names import shown_names, unknown_choice
@@ -150,6 +150,7 @@ def _complete_model(source: ModelSource, options: LoadOptions, arguments: dict[s
     if source.gguf_file:
         import transformers
 
+        check_gguf_weights(source.name, source.config)
         if hasattr(transformers, "GgufConfig"):  # older versions always dequantize
             arguments["quantization_config"] = transformers.GgufConfig(dequantize=True)
     elif not options.allow_pickle:
