@@ -27,7 +27,7 @@ from ropectl.gguf.architectures import (
     YARN_LOG_MULTIPLIER_READ,
 )
 from ropectl.gguf.header import GgufHeader, SkippedList, read_floats, read_header
-from ropectl.gguf.layer_patterns import ROTATES_BY_CODE, with_layer_pattern
+from ropectl.gguf.layer_patterns import rotates, with_layer_pattern
 from ropectl.gguf.llama3 import recognise_llama3
 from ropectl.rope.frequencies import yarn_attention_factor
 
@@ -74,9 +74,7 @@ def read_gguf_config(path: Path) -> dict[str, Any]:
     tokens = header.keys.get("tokenizer.ggml.tokens")
     if "vocab_size" not in config and isinstance(tokens, SkippedList | list):
         config["vocab_size"] = tokens.length if isinstance(tokens, SkippedList) else len(tokens)
-    says_rotation = header.own("rope.freq_base") is not None or header.own("rope.dimension_count") is not None
-    if not says_rotation and header.architecture not in ROTATES_BY_CODE:
-        # Learned positions or none: nothing rotates, and layers without attention have no heads.
+    if not rotates(header):  # learned positions or none, and layers without attention have no heads
         return {name: value for name, value in config.items() if value != 0}
     config |= _dimensions(header, config)
     config["rope_theta"] = header.own("rope.freq_base", DEFAULT_ROPE_THETA)

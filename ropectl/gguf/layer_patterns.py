@@ -17,7 +17,10 @@ from ropectl.gguf.header import GgufHeader
 DEFAULT_LOCAL_ROPE_THETA = 10_000.0
 
 #: Architectures that rotate whole heads by the default base although their files say nothing of it.
-ROTATES_BY_CODE = ("gemma", "gemma2")
+_ROTATE_UNSAID = ("gemma", "gemma2")
+
+#: Architectures in which ``rope.scaling.finetuned`` says whether anything rotates; a file without it does.
+_SWITCHED = ("granite", "granite_swa", "granitehybrid", "granitemoe")
 
 _FULL, _SLIDING, _CHUNKED = "full_attention", "sliding_attention", "chunked_attention"
 
@@ -59,6 +62,14 @@ PATTERNS = {
 }
 
 
+def rotates(header: GgufHeader) -> bool:
+    """Returns whether anything rotates in the model of a file."""
+    if header.architecture in _SWITCHED and header.own("rope.scaling.finetuned") is False:
+        return False
+    is_said = header.own("rope.freq_base") is not None or header.own("rope.dimension_count") is not None
+    return is_said or header.architecture in _ROTATE_UNSAID
+
+
 def with_layer_pattern(config: Mapping[str, Any], header: GgufHeader) -> dict[str, Any]:
     """Returns the config of a header, completed by the layers that its architecture's code gives windows.
 
@@ -66,6 +77,8 @@ def with_layer_pattern(config: Mapping[str, Any], header: GgufHeader) -> dict[st
         config: What the keys alone say, with ``rope_theta`` and ``rope_scaling``.
         header: The file's header.
     """
+    if header.architecture in _SWITCHED:
+        config = {**config, "position_embedding_type": "rope"}  # by which transformers says the same of Granite
     pattern, windowed = PATTERNS.get(header.architecture), _windowed(header)
     if not windowed:
         return dict(config)

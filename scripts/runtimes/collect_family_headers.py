@@ -3,7 +3,7 @@
 Small random models of every family that the converter and transformers share, those with windowed layers in more than one
 period of layers, so that the pattern shows. A file and the folder that it was converted from have to be described alike.
 
-    python scripts/runtimes/collect_gguf_headers.py --converter-python P [--only gemma3_text ...]
+    python scripts/runtimes/collect_family_headers.py --converter-python P [--only gemma3_text ...]
 
 The converter's environment is that of ``collect_llama_cpp.py``; the tokenizer is SmolLM2's, see ``shrunken.py``. Some minutes.
 """
@@ -36,7 +36,7 @@ TARGET = Path(__file__).parents[2] / "tests" / "gguf" / "headers.json"
 def layers(period: int, count: int, other: str = "sliding_attention", **more: Any) -> dict[str, Any]:
     """Returns layers of which every ``period``-th sees the whole context, in more than one period of them."""
     kinds = ["full_attention" if (layer + 1) % period == 0 else other for layer in range(count)]
-    return {"num_hidden_layers": count, "layer_types": kinds, "sliding_window": 32, **more}
+    return {"num_hidden_layers": count, "layer_types": kinds, "sliding_window": 32} | more
 
 
 #: Families whose layers differ in their windows; all others are as ``shrunken.py`` has them.
@@ -50,12 +50,29 @@ WINDOWED: dict[str, dict[str, Any]] = {
     "gemma3n_text": layers(
         5, 7, num_kv_shared_layers=0, intermediate_size=[256] * 7, activation_sparsity_pattern=[0.0] * 7
     ),
-    "llama4_text": layers(4, 6, "chunked_attention", no_rope_layers=[1, 1, 1, 0, 1, 1], moe_layers=list(range(6))),
+    "llama4_text": layers(
+        4, 6, "chunked_attention", sliding_window=None, no_rope_layers=[1, 1, 1, 0, 1, 1], moe_layers=list(range(6))
+    ),
     "mellum": layers(4, 6, mlp_layer_types=["sparse"] * 6),
 }
 
 #: Keys that the description of a config reads; of the others those that its class needs are kept.
-_SAID = ("model_type", "max_position_embeddings", "hidden_size", "num_attention_heads", "rope_parameters", "rope_theta")
+_SAID = (
+    *(
+        "model_type",
+        "max_position_embeddings",
+        "hidden_size",
+        "num_attention_heads",
+        "num_hidden_layers",
+        "layer_types",
+    ),
+    *("rope_parameters", "rope_theta", "sliding_window", "attention_chunk_size"),
+)
+
+#: What is not collected: the whole of a model whose text part is there under its own name, and what the converter does not
+#: say of a model. It knows other names for Granite's layer types, takes half of Solar Open's heads for rotated, and all of
+#: Bamba's.
+_LEFT_OUT = ("bamba", "gemma3", "granitemoehybrid", "llama4", "solar_open")
 
 
 def shortened(config: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -104,7 +121,7 @@ def main() -> None:
     models = before if asked.only else {}
     converter = Converter(asked.converter_python)
     with tempfile.TemporaryDirectory() as scratch:
-        for model_type in asked.only or census().supported:
+        for model_type in asked.only or [name for name in census().supported if name not in _LEFT_OUT]:
             found = collected(model_type, converter, Path(scratch))
             print(model_type, found if isinstance(found, str) else "collected", flush=True)
             if not isinstance(found, str):

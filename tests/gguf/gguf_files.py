@@ -69,8 +69,9 @@ def write_tiny(
 def write_header(
     path: Path, architecture: str, keys: Mapping[str, Any], vectors: Mapping[str, Sequence[float]]
 ) -> Path:
-    """A file of nothing but the architecture's own keys, and float32 vectors."""
+    """A file of nothing but the architecture's own keys, and float32 vectors; its model is named as the file is."""
     writer = gguf.GGUFWriter(path, architecture)
+    writer.add_name(path.stem)
     for key, value in keys.items():
         add(writer, f"{architecture}.{key}", value)
     finish(writer, vectors)

@@ -28,8 +28,9 @@ from tests.tolerances import GGUF_FLOAT32
 COLLECTED = json.loads(Path(__file__).with_name("headers.json").read_text())
 MODELS: dict[str, dict[str, Any]] = COLLECTED["models"]
 
-#: Architectures of whose files transformers makes a folder: what ``patch`` writes has its config.
-LOADED_BY_TRANSFORMERS = ("gemma2", "gemma3", "llama", "mistral3", "phi3", "qwen2", "qwen3", "qwen3moe", "starcoder2")
+#: Architectures of whose files transformers makes a folder: what ``patch`` writes has its config. Not among them is Qwen3,
+#: whose head it takes for 128 channels wide whatever the file says.
+LOADED_BY_TRANSFORMERS = ("gemma2", "gemma3", "llama", "phi3", "qwen2", "qwen3moe", "starcoder2")
 
 
 def file_of(name: str, folder: Path, **keys: Any) -> Path:
@@ -132,6 +133,16 @@ def test_exaone_4_has_windows_in_its_large_model_only(tmp_path: Path, depth: int
     config = read_config(str(write_header(tmp_path / "exaone.gguf", "exaone4", keys, {}))).config
     assert config.get("sliding_window") == window
     assert ("layer_types" in config) == (window is not None)
+
+
+@pytest.mark.parametrize("architecture", ["granite", "granitehybrid", "granitemoe"])
+def test_granite_says_by_a_switch_whether_it_rotates(architecture: str, tmp_path: Path) -> None:
+    """Granite 4.0-H has no positions, and its file names base and dimensions all the same."""
+    keys = {**MODELS["granite"]["keys"], "rope.scaling.finetuned": True}
+    assert read_config(str(write_header(tmp_path / "on.gguf", architecture, keys, {}))).rope.geometry.rotary_dim == 64
+    keys = {**keys, "rope.scaling.finetuned": False}
+    with pytest.raises(UnsupportedModelError):
+        read_config(str(write_header(tmp_path / "off.gguf", architecture, keys, {})))
 
 
 def test_no_window_where_the_file_says_so(tmp_path: Path) -> None:
