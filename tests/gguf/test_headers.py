@@ -1,6 +1,6 @@
 """A GGUF file and the folder that it was converted from, or that ``patch`` writes from it, are described alike.
 
-The headers are those that llama.cpp's converter wrote (``scripts/runtimes/collect_gguf_headers.py``).
+The headers are those that llama.cpp's converter wrote (``scripts/runtimes/collect_family_headers.py``).
 """
 
 from __future__ import annotations
