@@ -216,7 +216,7 @@ def test_rounding_of_transformers_is_not_an_error() -> None:
 
 def test_models_without_rotary_embedding_are_refused() -> None:
     model = GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=8, n_positions=8))
-    with pytest.raises(UnsupportedModelError, match="gpt2. have no rotary"):
+    with pytest.raises(UnsupportedModelError, match=r"gpt2. have no rotary"):
         rotary_module(model)
 
 
