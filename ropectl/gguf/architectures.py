@@ -1,8 +1,9 @@
 """Holds what llama.cpp makes of the rotary keys of each GGUF architecture, as data.
 
-Read in llama.cpp as llama-cpp-python 0.3.36 vendors it (``src/models/*.cpp``): an architecture is listed with
-a factor tensor where its loader creates that tensor *and* its graph passes it to the rotation. Elsewhere a
-file with such a tensor does not load ("wrong number of tensors"), or loads and ignores it.
+An architecture is listed with a factor tensor where its loader creates that tensor *and* its graph passes it to the
+rotation. Elsewhere a file with such a tensor does not load ("wrong number of tensors"). All architectures whose models
+transformers makes were run in xllamacpp 2026.10 (``divisors`` in ``runtimes/runs/llama.cpp.json``, by
+``scripts/runtimes/collect_llama_cpp.py``); the others were read, in llama.cpp as llama-cpp-python 0.3.36 vendors it.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ DIVISOR_TENSORS_READ: dict[str, tuple[str, ...]] = {
 }
 
 #: Architectures that read ``rope.scaling.yarn_beta_fast`` and ``_slow``; the others use 32 and 1 whatever the file says.
+#: Run, except ``grok``.
 YARN_BETAS_READ = ("grok", "mistral3")
 
 #: Architectures that read ``rope.scaling.yarn_log_multiplier``, the ``mscale_all_dim`` of a config.
+#: Run, except ``deepseek32``.
 YARN_LOG_MULTIPLIER_READ = ("mistral3", "deepseek2", "deepseek32")
 
 _SOFTMAX_SCALE = "llama.cpp makes the softmax scale of its latent attention from the same keys"
