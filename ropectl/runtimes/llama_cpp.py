@@ -8,13 +8,14 @@ a request to the file's ``context_length``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from ropectl.gguf.architectures import architecture_of
 from ropectl.hf.config.layers import is_windowed, layer_blocks
-from ropectl.records import NextStep, Problem, RuntimeReading
+from ropectl.records import NextStep, Problem, ReadingEvidence, RuntimeReading
 from ropectl.runtimes.evidence import evidence_of
-from ropectl.runtimes.gguf.flags import next_step
+from ropectl.runtimes.gguf.flags import architecture, next_step
 from ropectl.runtimes.gguf.tables import ALPHA_CONTEXT, table_of
 from ropectl.runtimes.gguf.traits import Traits, traits_of
 from ropectl.runtimes.judge import length_lines, read
@@ -32,13 +33,23 @@ class LlamaCpp(Runtime):
     probe = Probe("llamacpp_logprobs.py", reads_gguf=True)
 
     def readings(self, facts: CheckpointFacts) -> list[RuntimeReading]:
-        traits = traits_of(architecture_of(facts.model_type))
-        evidence = evidence_of(self.name, VERSION, facts)
+        traits = traits_of(architecture(facts))
+        evidence = _evidence(facts)
         table = partial(table_of, traits=traits)
         return [read(self.name, VERSION, facts, gguf_view, table, partial(_serve, facts, traits), evidence)]
 
     def next_step(self, facts: CheckpointFacts) -> NextStep:
         return next_step(facts, self.readings(facts)[0])
+
+
+def _evidence(facts: CheckpointFacts) -> ReadingEvidence:
+    """Returns how the row is known: only text models were run, and only with their full layers scaled."""
+    if architecture(facts) != architecture_of(facts.model_type):
+        return ReadingEvidence("unknown", source=f"not known for {facts.config['model_type']}")
+    evidence = evidence_of(LlamaCpp.name, VERSION, facts)
+    if evidence.kind == "run" and is_windowed(facts.layer_type or ""):
+        return replace(evidence, kind="read", source="windowed layers were not scaled where it was run")
+    return evidence
 
 
 def _serve(facts: CheckpointFacts, traits: Traits, view: View) -> tuple[int | None, list[Problem]]:

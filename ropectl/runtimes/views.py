@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.hf.config.families import named
+from ropectl.hf.config.layers import is_windowed
 from ropectl.hf.config.lengths import TYPES_WITH_ORIGINAL_LENGTH
 from ropectl.records import Problem
 from ropectl.runtimes.runtime import CheckpointFacts
@@ -148,10 +149,13 @@ def gguf_view(facts: CheckpointFacts) -> View:
         raise CannotLoadError(f"does not convert: max_position_embeddings = {limit} is not an int")
     block = dict(v5_block(facts))
     rope_type = block.get("rope_type", block.get("type")) or "default"
+    causes = []
+    if is_windowed(facts.layer_type or "") and rope_type != "default":
+        rope_type = "default"
+        causes.append(Problem("factor-ignored", "does not convert the scaling of windowed layers"))
     theta = block.get("rope_theta") or facts.section.get("rope_theta") or DEFAULT_THETA_V5.get(facts.model_type)
     if block.get(ORIGINAL) is None and facts.section.get(ORIGINAL) is not None:
         block[ORIGINAL] = facts.section[ORIGINAL]
-    causes = []
     if rope_type in TYPES_WITH_ORIGINAL_LENGTH and ORIGINAL not in block:
         block[ORIGINAL] = _max_positions(facts)
         text = f"no {ORIGINAL}: takes max_position_embeddings = {block[ORIGINAL]}"

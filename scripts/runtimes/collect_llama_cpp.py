@@ -108,8 +108,9 @@ def run_llama_cpp(python: Path, file: Path, ids: list[int], positions: list[int]
         return json.loads(done.stdout)
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     loading = [line.split("error loading model: ")[1] for line in lines if "error loading model: " in line]
-    asserted = [line for line in lines if "GGML_ASSERT" in line]
-    return {"stops": [*loading, *asserted, *reversed(lines), f"ended with {done.returncode}"][0]}
+    asserted = [line[line.index("GGML_ASSERT") :] for line in lines if "GGML_ASSERT" in line]
+    signal = [f"ended by signal {-done.returncode}"] if done.returncode < 0 else []
+    return {"stops": [*loading, *asserted, *signal, *reversed(lines), f"ended with {done.returncode}"][0]}
 
 
 def difference(left: list[float], right: list[float]) -> tuple[float, float]:

@@ -145,3 +145,26 @@ def test_what_does_not_convert_is_no_command() -> None:
 def test_a_family_that_was_never_run_is_not_judged() -> None:
     reading = row({**SIZES, "model_type": "nanochat", "max_position_embeddings": 2048, "rope_theta": 10000.0})
     assert reading.loads is None and not reading.problems and reading.evidence.kind == "unknown" and not reading.ok
+
+
+def test_a_whole_model_with_an_architecture_of_its_own_is_not_judged_by_its_text_part() -> None:
+    """Mistral Small 3.1: the text part alone would be a ``llama`` file."""
+    text = {**SIZES, "model_type": "mistral", "rope_theta": 1e9, "max_position_embeddings": 131072}
+    config = {"model_type": "mistral3", "text_config": text}
+    rope = describe_rope(config)
+    facts = patch_facts(config, rope.geometry, parse_method("yarn:attention_factor=1", 2.0, rope.geometry), "./model")
+    assert LlamaCpp().readings(facts)[0].evidence.kind == "unknown"
+    assert "--override-kv mistral3.rope.scaling.attn_factor" in str(LlamaCpp().next_step(facts).command)
+
+
+def test_windowed_layers_are_converted_unscaled() -> None:
+    block = {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0}
+    plain = {"rope_type": "default", "rope_theta": 1e6}
+    config = {
+        **SIZES, "model_type": "gemma3_text", "max_position_embeddings": 32768, "sliding_window": 1024,
+        "layer_types": ["sliding_attention", "full_attention"],
+        "rope_parameters": {"sliding_attention": block, "full_attention": plain},
+    }  # fmt: skip
+    facts = config_facts(config, describe_rope(config, layers="sliding_attention"), "./model")
+    reading = LlamaCpp().readings(facts)[0]
+    assert codes(reading) >= {"factor-ignored"} and reading.evidence.kind == "read"

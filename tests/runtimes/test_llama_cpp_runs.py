@@ -83,4 +83,6 @@ def test_divisors_are_written_only_where_they_were_applied() -> None:
     """A file of any other architecture does not load with them."""
     recorded = read_object(RUNS / "llama.cpp.json")[VERSION]["divisors"]
     assert len(recorded) >= 25
-    assert {name for name, found in recorded.items() if found == "read"} == recorded.keys() & DIVISOR_TENSORS_READ.keys()
+    assert {
+        name for name, found in recorded.items() if found == "read"
+    } == recorded.keys() & DIVISOR_TENSORS_READ.keys()
