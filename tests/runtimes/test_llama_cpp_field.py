@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -168,3 +169,15 @@ def test_windowed_layers_are_converted_unscaled() -> None:
     facts = config_facts(config, describe_rope(config, layers="sliding_attention"), "./model")
     reading = LlamaCpp().readings(facts)[0]
     assert codes(reading) >= {"factor-ignored"} and reading.evidence.kind == "read"
+
+
+@pytest.mark.parametrize(("spec", "scale"), [("pi", 0.1 * math.log(4) + 1), ("yarn", 0.1 * math.log(4) + 1)])
+def test_latent_attention_takes_no_attention_factor(spec: str, scale: float) -> None:
+    config = {key: value for key, value in DEEPSEEK.items() if key != "rope_scaling"} | {
+        "max_position_embeddings": 4096
+    }
+    rope = describe_rope(config)
+    facts = patch_facts(config, rope.geometry, parse_method(spec, 4.0, rope.geometry), "./model")
+    problems = {problem.code: problem.text for problem in LlamaCpp().readings(facts)[0].problems}
+    assert f"by {scale**2:.4f} more" in problems["softmax-scale"]
+    assert "softmax scale" in str(LlamaCpp().next_step(facts).refusal)

@@ -52,6 +52,9 @@ def next_step(facts: CheckpointFacts, reading: RuntimeReading) -> NextStep:
         )
     if reading.loads is None:
         return NextStep(NAME, None, f"{reading.evidence.source}, and no flag says these frequencies")
+    if any(problem.code == "softmax-scale" for problem in reading.problems):
+        why = "latent attention: llama.cpp makes its softmax scale of the attention factor too, and no flag undoes that"
+        return NextStep(NAME, None, why)
     why = f"the graph of architecture {name} reads no rope_freqs.weight, and no flag says these frequencies"
     return NextStep(NAME, None, why)
 
