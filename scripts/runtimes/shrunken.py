@@ -83,6 +83,8 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
 
 #: Keys that released files have and classes drop.
 FILE_KEYS: dict[str, dict[str, Any]] = {
+    "exaone_moe": {"scoring_func": "sigmoid"},
+    "glm4_moe_lite": {"first_k_dense_replace": 1, "scoring_func": "sigmoid"},
     "gemma4_text": {"global_head_dim": 128},
     "hunyuan_v1_moe": {"moe_intermediate_size": [256, 256], "moe_topk": [2, 2], "num_shared_expert": [1, 1]},
     "minimax_m2": {"rotary_dim": 64},

@@ -64,7 +64,7 @@ _TRAITS: dict[str, Traits] = {
     **dict.fromkeys(("phi3", "phimoe", "minicpm", "minicpm3"), Traits(longrope=True)),
     **dict.fromkeys(("deepseek2", "deepseek32"), Traits(latent=True)),
     "exaone4": Traits(llama3=True),
-    "falcon": Traits(context=2048),
+    "falcon": Traits(keeps_scaling=False, keeps_base=False, context=2048),
     "gemma4": Traits(proportional=True),
     "llama4": Traits(llama3=True, norm_after=True),
     "mistral3": Traits(only_types=("yarn",), needs_mscale=True),
