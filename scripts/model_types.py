@@ -37,7 +37,7 @@ def census() -> Census:
         reason = next((REFUSED_MODEL_TYPES[name] for name in names if name in REFUSED_MODEL_TYPES), None)
         if reason:
             result.refused[model_type] = reason
-        elif any(_has_rotary_class(name) for name in (*names, *_siblings(model_type))):
+        elif any(has_rotary_class(name) for name in (*names, *_siblings(model_type))):
             result.supported.append(model_type)
         else:
             result.without.append(model_type)
@@ -61,7 +61,8 @@ def _siblings(model_type: str) -> list[str]:
     return [name for name, kind in CLASSES.items() if kind == CLASSES[model_type]]
 
 
-def _has_rotary_class(model_type: str) -> bool:
+def has_rotary_class(model_type: str) -> bool:
+    """Returns whether the module of a model type has a rotary class for text."""
     from transformers.models.auto.configuration_auto import model_type_to_module_name
 
     name = model_type_to_module_name(model_type)

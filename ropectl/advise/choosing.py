@@ -137,7 +137,8 @@ class Chooser:
         newest = [one for one in self._readings(method) if one.runtime == self.runtime][-1]
         if newest.ok:
             return None
-        return f"{newest.runtime} {newest.version}: {newest.problems[0].text}."
+        reason = newest.problems[0].text if newest.problems else newest.evidence.source
+        return f"{newest.runtime} {newest.version}: {reason}."
 
     def _frozen(self, method: ScalingMethod) -> int | None:
         """Returns the length at which a length-dependent method is frozen; None for other methods."""

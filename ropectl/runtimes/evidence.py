@@ -8,19 +8,21 @@ A file maps the version of a row to a release::
                                  "dynamic-ntk": {"form": "dynamic", "stops": "ValueError: ..."}}}}}
 
 The inner key is what was written: the spec of the method that was patched in, or the name of a released block. Its form
-(:func:`form_of`) is what the program saw of it; several methods share one.
+(:func:`form_of`) is what the program saw of it; several methods share one. ``runs`` may be compact
+(:mod:`ropectl.runtimes.compact_runs`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ropectl.json_reading import read_object
 from ropectl.records import ReadingEvidence
+from ropectl.runtimes.compact_runs import expand
 from ropectl.runtimes.judge import DEVIATION_TOLERANCE
 from ropectl.runtimes.runtime import CheckpointFacts
 from ropectl.runtimes.views import v5_block
@@ -86,6 +88,8 @@ class Release:
         source: What was run, in a few words.
         runs: By model type, then by what was written: the spec of a method, or the name of a released block.
         model_types: The model types that the release has, where that was collected.
+        traits: What single families do differently from its rules -> those families.
+        unexplained: By model type: the forms of block whose outcome no rule gives. Nothing is claimed about them.
     """
 
     version: str
@@ -93,6 +97,12 @@ class Release:
     source: str
     runs: Mapping[str, Mapping[str, Outcome]]
     model_types: frozenset[str] | None = None
+    traits: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    unexplained: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def traits_of(self, model_type: str) -> frozenset[str]:
+        """Returns what a family does differently from the rules of the release."""
+        return frozenset(name for name, families in self.traits.items() if model_type in families)
 
     def was_run(self, model_type: str, form: str) -> bool:
         """Returns whether this family was run with this form of block."""
@@ -100,6 +110,8 @@ class Release:
 
     def evidence(self, model_type: str, form: str) -> ReadingEvidence:
         """Returns how a claim about this family and form is known: run, read of a family that was run, or unknown."""
+        if form in self.unexplained.get(model_type, ()):
+            return ReadingEvidence("unknown", source=f"{model_type} computes something of its own from {form}")
         if self.was_run(model_type, form):
             return ReadingEvidence("run", self.version, self.date, self.source)
         if model_type in self.runs:
@@ -131,11 +143,17 @@ def evidence_of(runtime: str, version: str, facts: CheckpointFacts) -> ReadingEv
 
 
 def _release(content: Mapping[str, Any]) -> Release:
+    outcomes = content["runs"] if "written" not in content["runs"] else expand(content["runs"])
     runs = {
-        model_type: {written: Outcome(**outcome) for written, outcome in outcomes.items()}
-        for model_type, outcomes in content["runs"].items()
+        model_type: {written: Outcome(**fields) for written, fields in found.items()}
+        for model_type, found in outcomes.items()
     }
     types = content.get("model_types")
-    return Release(
-        content["version"], content["date"], content["source"], runs, None if types is None else frozenset(types)
-    )
+    traits, unexplained = (_sets(content.get(key, {})) for key in ("traits", "unexplained"))
+    date, source = content["date"], content["source"]
+    types = None if types is None else frozenset(types)
+    return Release(content["version"], date, source, runs, types, traits, unexplained)
+
+
+def _sets(lists: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    return {name: frozenset(values) for name, values in lists.items()}

@@ -1,165 +1,22 @@
-"""transformers: the rules by which its versions read a config, as data.
-
-Read, and compared with the real functions by the tests: 4.44.2, 4.48.3, 4.51.3, 4.57.6, 5.0.0 and 5.24.0
-(``modeling_rope_utils.py``, ``models/llama``).
-"""
+"""transformers: what its versions compute. The rules are in ``transformers_versions/``; each was run, and the runs are data."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
-from ropectl.records import NextStep, Problem, RuntimeReading
-from ropectl.runtimes import tables
-from ropectl.runtimes.evidence import evidence_of
+from ropectl.records import NextStep, Problem, ReadingEvidence, RuntimeReading
+from ropectl.runtimes.evidence import evidence_of, releases
 from ropectl.runtimes.judge import read
 from ropectl.runtimes.runtime import CheckpointFacts, Runtime
-from ropectl.runtimes.tables import Table
-from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v4_view, v5_view
+from ropectl.runtimes.transformers_versions.installed import built_reading, installed_version
+from ropectl.runtimes.transformers_versions.model_types import absence, has_type, looked_at
+from ropectl.runtimes.transformers_versions.rules import VERSIONS, TransformersRules
+from ropectl.runtimes.transformers_versions.traits import family_table
+from ropectl.runtimes.views import View
 
-#: Families whose config leaves ``head_dim`` null: their yarn, dynamic and longrope multiply it.
-NULL_HEAD_DIM = ("mixtral", "ministral", "minimax", "hunyuan_v1_dense")
-#: Families that brought the switch of longrope before LLaMA had it.
-OWN_LONGROPE = ("phi3", "phimoe")
-_MULTIPLY_HEAD_DIM = ("yarn", "dynamic", "longrope")
-
-
-@dataclass(frozen=True)
-class TransformersRules:
-    """The rules by which a version reads a config.
-
-    Attributes:
-        version: As shown.
-        view: The dialect.
-        yarn_reads_original: Whether the ramp of yarn is built on the original length, not on
-            ``max_position_embeddings``.
-        yarn_overwrites_factor: Whether ``max_position_embeddings`` / original replaces ``factor``.
-        yarn_reads_mscale: Whether it knows ``mscale`` and ``mscale_all_dim``.
-        yarn_reads_truncate: Whether it knows ``truncate``.
-        longrope: ``original``: switches where the block says; ``outer``: where the top level says, else at
-            ``max_position_embeddings``; ``short``: never leaves ``short_factor``; ``long``: decides once.
-        adds_head_dim: Whether the config classes fill in a null ``head_dim`` but for a few families.
-        has_proportional: Whether it knows that type.
-    """
-
-    version: str
-    view: Callable[[CheckpointFacts], View]
-    yarn_reads_original: bool = True
-    yarn_overwrites_factor: bool = False
-    yarn_reads_mscale: bool = True
-    yarn_reads_truncate: bool = True
-    longrope: str = "original"
-    adds_head_dim: bool = True
-    has_proportional: bool = False
-
-
-_OLDEST = TransformersRules(
-    "4.44",
-    v4_view,
-    yarn_reads_original=False,
-    yarn_reads_mscale=False,
-    yarn_reads_truncate=False,
-    longrope="long",
-    adds_head_dim=False,
-)
-VERSIONS = (
-    _OLDEST,
-    replace(_OLDEST, version="4.48", longrope="short", adds_head_dim=True),
-    TransformersRules("4.51", v4_view, yarn_overwrites_factor=True, yarn_reads_truncate=False, longrope="outer"),
-    TransformersRules("4.57", v4_view, longrope="outer"),
-    TransformersRules("5.x", v5_view, has_proportional=True),
-)
-
-
-def _yarn(view: View, rules: TransformersRules) -> Table:
-    block, original, limit = view.block, view.block.get(ORIGINAL), view.max_positions
-    factor, causes = block.get("factor"), []
-    length = (original or limit) if rules.view is v4_view else view.required(ORIGINAL)
-    if not rules.yarn_reads_original:
-        length = limit
-        if original is not None and original != limit:
-            causes.append(Problem("original-length-ignored", f"builds the ramp on {limit} tokens, not on {original}"))
-    if "factor" not in block:
-        raise CannotLoadError("stops: yarn without factor")
-    if rules.yarn_overwrites_factor and ORIGINAL in block:
-        given, factor = factor, limit / view.required(ORIGINAL)
-        if given != factor:
-            causes.append(Problem("factor-overwritten", f"factor {factor:g} = {limit}/{original} in place of {given}"))
-    if factor is None:
-        if rules.view is v4_view:
-            raise CannotLoadError("stops: yarn with factor null")
-        factor = limit / view.required(ORIGINAL)
-    truncate = block.get("truncate", True) if rules.yarn_reads_truncate else True
-    if not block.get("truncate", True) and truncate:
-        causes.append(Problem("truncate-ignored", "does not read truncate: rounds the ramp"))
-    attention = tables.yarn_attention(block, factor, mscales=rules.yarn_reads_mscale)
-    attention = (attention[0], (*causes, *attention[1])) if factor != block.get("factor") else attention
-    return tables.yarn(view, length, factor, attention, truncate, tuple(causes))
-
-
-def _longrope(view: View, rules: TransformersRules) -> Table:
-    block, outer, limit = view.block, view.outer_original, view.max_positions
-    factor, causes = block.get("factor"), []
-    inner = block.get(ORIGINAL)
-    if rules.longrope == "original":
-        length = view.required(ORIGINAL)
-        factor = limit / length if factor is None else factor
-    else:
-        length = outer or limit
-        factor = limit / outer if outer else factor
-        if outer is None and inner is not None and inner != length:
-            causes.append(Problem("original-length-ignored", f"switches at {length} tokens, not at {inner}"))
-    kind = "outer" if rules.longrope != "original" and view.model_type in OWN_LONGROPE else rules.longrope
-    if kind == "long" and (block.get("attention_factor") is None or (not outer and factor is None)):
-        raise CannotLoadError("stops: longrope without factor and attention_factor")
-    attention = block.get("attention_factor")
-    if attention is None:
-        if factor is None:
-            raise CannotLoadError("stops: longrope without factor")
-        attention = tables.su_attention(factor, length)
-    is_long: Callable[[int], bool] = lambda seq_len: seq_len > length  # noqa: E731
-    if kind == "long":
-        decided = limit > length if outer else factor is not None and factor > 1
-        is_long = lambda seq_len: decided  # noqa: E731
-        causes.append(Problem("static-per-model", f"takes the {'long' if decided else 'short'} list at every length"))
-    if kind == "short":
-        is_long = lambda seq_len: False  # noqa: E731
-        causes = [Problem("static-per-model", "takes the short list at every length")]
-    read_length = Problem("attention-factor-misread", f"takes factor {factor} and {length} tokens for it")
-    return tables.longrope(view, is_long, float(attention), tuple(causes), (read_length,))
-
-
-_TYPES: Mapping[str | None, Callable[[View, TransformersRules], Table]] = {
-    "default": lambda view, rules: tables.default(view),
-    "linear": lambda view, rules: tables.linear(view),
-    "dynamic": lambda view, rules: tables.dynamic(view),
-    "llama3": lambda view, rules: tables.llama3(view, low_first=True),
-    "yarn": _yarn,
-    "longrope": _longrope,
-    "proportional": lambda view, rules: (
-        tables.proportional(view, reads_factor=True) if rules.has_proportional else tables.unknown(view)
-    ),
-}
-
-
-def table(view: View, rules: TransformersRules, facts: CheckpointFacts) -> Table:
-    """Returns what a version computes.
-
-    Raises:
-        CannotLoadError: If it stops.
-    """
-    section = facts.section
-    if not rules.adds_head_dim:
-        lacks_head_dim = "head_dim" in section and section["head_dim"] is None
-    else:
-        lacks_head_dim = facts.model_type in NULL_HEAD_DIM and section.get("head_dim") is None
-        lacks_head_dim = lacks_head_dim and view.rope_type in _MULTIPLY_HEAD_DIM
-    if lacks_head_dim:
-        raise CannotLoadError(f"stops: {view.rope_type} with head_dim null")
-    handler = _TYPES.get(view.rope_type)
-    return handler(view, rules) if handler else tables.unknown(view)
+ABSENT = "no-such-model-type"
 
 
 class Transformers(Runtime):
@@ -169,20 +26,20 @@ class Transformers(Runtime):
     order = 10
 
     def readings(self, facts: CheckpointFacts) -> list[RuntimeReading]:
-        def serve(view: View) -> tuple[int | None, list[Problem]]:
-            limit = facts.tokenizer_max_length
-            if limit is None or limit >= facts.target_length:
-                return None, []
-            text = f"the tokenizer's model_max_length is {limit}: with truncation=True it cuts there"
-            return None, [Problem("tokenizer-capped", text)]
-
-        def row(rules: TransformersRules) -> RuntimeReading:
-            evidence = evidence_of(self.name, rules.version, facts)
-            return read(
-                self.name, rules.version, facts, rules.view, partial(table, rules=rules, facts=facts), serve, evidence
-            )
-
-        return [row(rules) for rules in VERSIONS]
+        """Returns the reading of every version that was run, and last that of the installed one."""
+        installed = installed_version()
+        shown = None if installed is None else ".".join(installed.split(".")[:2])
+        older = [ruled_reading(rules, facts) for rules in VERSIONS if rules.version != shown]
+        if installed is None or shown is None:
+            return older
+        release = releases(self.name).get(shown)
+        rules = next((one for one in VERSIONS if one.version == shown), None)
+        if release is not None and rules is not None and release.version == installed:
+            reading = ruled_reading(rules, facts)
+            if reading.evidence.kind == "run":
+                return [*older, reading]
+        nearest = replace(rules or VERSIONS[-1], version=shown)
+        return [*older, built_reading(partial(_predicted, facts, nearest), facts, partial(_serve, facts))]
 
     def next_step(self, facts: CheckpointFacts) -> NextStep:
         readings = self.readings(facts)
@@ -191,13 +48,49 @@ class Transformers(Runtime):
         if wrong:
             return NextStep(self.name, None, "; ".join(line.text for line in wrong))
         notes = [line.text for line in newest.problems]
-        bad = [reading.version for reading in readings[:-1] if not reading.ok and reading.problems != newest.problems]
+        judged = [reading for reading in readings[:-1] if reading.problems and reading.problems[0].code != ABSENT]
+        bad = [reading.version for reading in judged if reading.problems != newest.problems]
         if bad:
             notes.append(f"computes something else in {', '.join(bad)}")
         if facts.method.depends_on_seq_len:
             notes.append("the whole batch is rotated for its longest sequence, and cached keys keep older rotations")
         location = json.dumps(facts.location, ensure_ascii=False)
         return NextStep(self.name, f"{_class(facts)}.from_pretrained({location})", None, tuple(notes))
+
+
+def ruled_reading(rules: TransformersRules, facts: CheckpointFacts) -> RuntimeReading:
+    """Returns what a version that was run makes of a checkpoint."""
+    model_type = str(facts.config.get("model_type") or facts.model_type)  # a part needs no class of its own
+    if has_type(rules.version, model_type) is False:
+        return _absent(facts, rules.version, model_type)
+    return _predicted(facts, rules, evidence_of(Transformers.name, rules.version, facts))
+
+
+def _absent(facts: CheckpointFacts, version: str, model_type: str) -> RuntimeReading:
+    if "auto_map" in facts.config:
+        evidence = ReadingEvidence("unknown", source=f"{model_type} comes with its own code")
+        return RuntimeReading(Transformers.name, version, None, None, None, None, None, None, (), evidence)
+    problem = Problem(ABSENT, absence(version, model_type))
+    return RuntimeReading(
+        Transformers.name, version, False, None, None, None, None, None, (problem,), looked_at(version)
+    )
+
+
+def _predicted(facts: CheckpointFacts, rules: TransformersRules, evidence: ReadingEvidence) -> RuntimeReading:
+    """Returns what the rules of a version, and what is known of the family, say."""
+    known = releases(Transformers.name)
+    release = known.get(rules.version) or known.get(VERSIONS[-1].version)
+    traits = release.traits_of(facts.model_type) if release else frozenset()
+    table = partial(family_table, rules=rules, facts=facts, traits=traits)
+    return read(Transformers.name, rules.version, facts, rules.view, table, partial(_serve, facts), evidence)
+
+
+def _serve(facts: CheckpointFacts, view: View) -> tuple[int | None, list[Problem]]:
+    limit = facts.tokenizer_max_length
+    if limit is None or limit >= facts.target_length:
+        return None, []
+    text = f"the tokenizer's model_max_length is {limit}: with truncation=True it cuts there"
+    return None, [Problem("tokenizer-capped", text)]
 
 
 def _class(facts: CheckpointFacts) -> str:

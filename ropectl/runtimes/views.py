@@ -1,7 +1,7 @@
 """Reads a config.json as transformers 4, as transformers 5, and as llama.cpp's converter does.
 
-Read in transformers 4.44.2, 4.48.3, 4.51.3, 4.57.6, 5.0.0, 5.24.0 (``configuration_llama``, ``modeling_rope_utils``)
-and in llama.cpp's ``convert_hf_to_gguf`` (``TextModel.__init__``). vLLM 0.32 and sglang 0.5.23 load configs with
+Run for transformers (``transformers_versions/rules.py`` says which), read in llama.cpp's ``convert_hf_to_gguf``
+(``TextModel.__init__``). vLLM 0.32 and sglang 0.5.23 load configs with
 transformers 5.19, so they see the 5 dialect.
 """
 
@@ -16,25 +16,9 @@ from ropectl.hf.config.layers import is_windowed
 from ropectl.hf.config.lengths import TYPES_WITH_ORIGINAL_LENGTH
 from ropectl.records import Problem
 from ropectl.runtimes.runtime import CheckpointFacts
+from ropectl.runtimes.transformers_versions.model_types import default_block, default_theta
 
 ORIGINAL = "original_max_position_embeddings"
-
-#: rope_theta where neither file nor block says it, by model type: transformers 4 (signatures of 4.44 to 4.57)
-#: and transformers 5 (``default_theta`` of 5.24). 10000 for all others.
-DEFAULT_THETA_V4: dict[str, float] = {
-    **dict.fromkeys(("mixtral", "phimoe", "minimax", "lfm2", "gemma3_text", "gemma3n_text"), 1e6),
-    **dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text"), 1e6),
-    **dict.fromkeys(("bitnet", "ernie4_5", "ernie4_5_moe", "flex_olmo", "llama4_text"), 5e5),
-    **dict.fromkeys(("qwen3_vl_text", "qwen3_vl_moe_text"), 5e6),
-    **dict.fromkeys(("falcon_h1", "helium"), 1e5),
-    **{"apertus": 1.2e7, "gpt_oss": 1.5e5, "longcat_flash": 1e7, "persimmon": 2.5e4, "smollm3": 2e6},
-}
-DEFAULT_THETA_V5: dict[str, float] = {
-    **{key: value for key, value in DEFAULT_THETA_V4.items() if key not in ("qwen2_vl", "qwen2_5_vl", "falcon_h1")},
-    **dict.fromkeys(("cohere", "exaone", "olmo3", "qwen3_vl_text", "qwen3_vl_moe_text"), 5e5),
-    **{"persimmon": 1e4, "cwm": 1e6, "lfm2_moe": 1e6, "minimax_m2": 5e6, "solar_open": 1e6},
-}
-FALLBACK_THETA = 10_000.0
 
 #: Keys that the validation of transformers 5 asks for, in addition to the original length, which it fills in.
 _REQUIRED_V5 = {
@@ -88,24 +72,33 @@ class View:
         return value
 
 
-def v4_view(facts: CheckpointFacts) -> View:
-    """Returns what transformers 4 reads: top-level ``rope_theta`` and ``rope_scaling`` only; ``type`` beats ``rope_type``."""
+def v4_view(facts: CheckpointFacts, version: str = "4.57") -> View:
+    """Returns what transformers 4 reads: top-level ``rope_theta`` and ``rope_scaling`` only; ``type`` beats ``rope_type``.
+
+    Args:
+        facts: The checkpoint.
+        version: The version whose classes fill in the base.
+    """
     section = facts.section
-    block = section.get("rope_scaling")
+    block = section.get("rope_scaling", default_block(version, facts.model_type))
     block = block if isinstance(block, Mapping) else None
     rope_type = "default" if block is None else block.get("type", block.get("rope_type"))
-    theta = section.get("rope_theta", DEFAULT_THETA_V4.get(facts.model_type, FALLBACK_THETA))
+    theta = section.get("rope_theta", default_theta(version, facts.model_type))
     causes = []
     if block is None and _scales(v5_block(facts)):
         causes.append(Problem("factor-ignored", "does not read rope_parameters: unscaled"))
     return _view(facts, rope_type, block or {}, theta, causes)
 
 
-def v5_view(facts: CheckpointFacts) -> View:
+def v5_view(facts: CheckpointFacts, version: str = "5.24") -> View:
     """Returns what transformers 5 reads: a non-null ``rope_scaling`` beats ``rope_parameters``; top level fills gaps.
 
     For the types with a trained length, the top-level ``original_max_position_embeddings`` beats the block's,
     and ``max_position_embeddings`` fills in for both.
+
+    Args:
+        facts: The checkpoint.
+        version: The version whose classes fill in the base.
 
     Raises:
         CannotLoadError: If a length is not an int, which the strict configs refuse.
@@ -113,11 +106,12 @@ def v5_view(facts: CheckpointFacts) -> View:
     section = facts.section
     if isinstance(section.get("max_position_embeddings"), float):
         raise CannotLoadError(f"stops: max_position_embeddings = {section['max_position_embeddings']} is not an int")
-    block = dict(v5_block(facts))
+    said = v5_block(facts)
+    block = dict(said or default_block(version, facts.model_type) or {})
     rope_type = block.get("rope_type", block.get("type", "default"))
-    theta = block.get("rope_theta")
+    theta = block.get("rope_theta") if said else section.get("rope_theta", block.get("rope_theta"))
     if theta is None:
-        theta = section.get("rope_theta", DEFAULT_THETA_V5.get(facts.model_type, FALLBACK_THETA))
+        theta = section.get("rope_theta", default_theta(version, facts.model_type))
     causes = []
     if rope_type in TYPES_WITH_ORIGINAL_LENGTH:
         outer, inner = section.get(ORIGINAL), block.get(ORIGINAL)
@@ -153,14 +147,14 @@ def gguf_view(facts: CheckpointFacts) -> View:
     if is_windowed(facts.layer_type or "") and rope_type != "default":
         rope_type = "default"
         causes.append(Problem("factor-ignored", "does not convert the scaling of windowed layers"))
-    theta = block.get("rope_theta") or facts.section.get("rope_theta") or DEFAULT_THETA_V5.get(facts.model_type)
+    theta = block.get("rope_theta") or facts.section.get("rope_theta") or default_theta("5.24", facts.model_type)
     if block.get(ORIGINAL) is None and facts.section.get(ORIGINAL) is not None:
         block[ORIGINAL] = facts.section[ORIGINAL]
     if rope_type in TYPES_WITH_ORIGINAL_LENGTH and ORIGINAL not in block:
         block[ORIGINAL] = _max_positions(facts)
         text = f"no {ORIGINAL}: takes max_position_embeddings = {block[ORIGINAL]}"
         causes.append(Problem("original-length-guessed", text))
-    return _view(facts, rope_type, block, theta or FALLBACK_THETA, causes)
+    return _view(facts, rope_type, block, theta, causes)
 
 
 def v5_block(facts: CheckpointFacts) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from tests.runtimes.cases import GEOMETRY, KNOWN, LISTS, LLAMA3, TARGET, YARN, b
 from tests.tolerances import EXACT
 
 FORMULA = 0.1 * math.log(4) + 1
-T4 = ("4.44", "4.48", "4.51", "4.57")
+T4 = ("4.44", "4.48", "4.51", "4.53", "4.55", "4.57")
 
 
 def readings(
@@ -41,18 +41,18 @@ def codes(reading: RuntimeReading) -> set[str]:
     ("keys", "expected"),
     [
         # | none given | 0.1 ln s + 1 | same | same | same |
-        ({}, {"5.x": FORMULA, "0.32": FORMULA, "0.9": FORMULA, "sglang": FORMULA, "llama.cpp": FORMULA}),
+        ({}, {"5.24": FORMULA, "0.32": FORMULA, "0.9": FORMULA, "sglang": FORMULA, "llama.cpp": FORMULA}),
         # | attention_factor | absolute | absolute (recent) | ignored | loader overwrites |
-        ({"attention_factor": 1.0}, {"5.x": 1.0, "0.32": 1.0, "0.9": FORMULA, "sglang": FORMULA, "llama.cpp": FORMULA}),
+        ({"attention_factor": 1.0}, {"5.24": 1.0, "0.32": 1.0, "0.9": FORMULA, "sglang": FORMULA, "llama.cpp": FORMULA}),
         # | attn_factor | ignored | ignored (was a multiplier) | multiplier | as above |
         (
             {"attn_factor": 1 / FORMULA},
-            {"5.x": FORMULA, "0.32": FORMULA, "0.9": 1.0, "sglang": 1.0, "llama.cpp": FORMULA},
+            {"5.24": FORMULA, "0.32": FORMULA, "0.9": 1.0, "sglang": 1.0, "llama.cpp": FORMULA},
         ),
         # | mscale and mscale_all_dim (both truthy) | ratio | ratio | ratio | ignored |
         (
             {"mscale": 1.0, "mscale_all_dim": 1.0},
-            {"5.x": 1.0, "0.32": 1.0, "0.9": FORMULA, "sglang": 1.0, "llama.cpp": FORMULA, "4.48": FORMULA, "4.51": 1.0},
+            {"5.24": 1.0, "0.32": 1.0, "0.9": FORMULA, "sglang": 1.0, "llama.cpp": FORMULA, "4.48": FORMULA, "4.51": 1.0},
         ),
     ],
 )  # fmt: skip
@@ -86,7 +86,7 @@ def test_the_gguf_key_for_the_attention_factor_is_what_the_flags_set() -> None:
         # | 4.57 | original or mpe | given |
         ("4.57", 2560, None),
         # | 5.0-5.24 | original, required; filled with mpe if missing | given |
-        ("5.x", 2560, None),
+        ("5.24", 2560, None),
     ],
 )
 def test_what_yarn_meant_in_each_version(version: str, limit: int, code: str | None) -> None:
@@ -98,7 +98,7 @@ def test_what_yarn_meant_in_each_version(version: str, limit: int, code: str | N
 
 def test_a_missing_original_length_is_guessed_by_transformers_5() -> None:
     """Off by up to 92 % in one pair."""
-    reading = readings(scaled("yarn", factor=4.0), "yarn")["5.x"]
+    reading = readings(scaled("yarn", factor=4.0), "yarn")["5.24"]
     assert codes(reading) == {"original-length-guessed"} and (reading.max_deviation or 0) > 0.1
 
 
@@ -106,7 +106,7 @@ def test_a_missing_original_length_is_guessed_by_transformers_5() -> None:
     ("config", "spec", "served"),
     [
         # | default | L' (vLLM/sglang cap serving at it) | - |
-        (base_config(), "none", {"vllm": 2048, "sglang": 2048, "llama.cpp": 2048, "5.x": None}),
+        (base_config(), "none", {"vllm": 2048, "sglang": 2048, "llama.cpp": 2048, "5.24": None}),
         # | linear | HF: free; vLLM/sglang: must be L (they multiply) | sglang: its presence switches multiplying off |
         (base_config(rope_scaling={"rope_type": "linear", "factor": 4.0}), "pi", {"vllm": 8192, "sglang": 8192, "0.9": 8192}),
         (scaled("linear", factor=4.0), "pi", {"vllm": 32768, "sglang": 32768, "0.9": 32768}),
@@ -137,12 +137,12 @@ def test_meaning_of_the_length_keys(config: dict[str, Any], spec: str, served: d
 def test_a_float_length_stops_the_strict_configs() -> None:
     """An export must write an int."""
     found = readings({**scaled("yarn", **YARN), "max_position_embeddings": 8192.0}, "yarn")
-    assert not any(found[name].loads for name in ("5.x", "0.32", "sglang")) and found["4.57"].loads
+    assert not any(found[name].loads for name in ("5.24", "0.32", "sglang")) and found["4.57"].loads
 
 
 def test_the_tokenizer_caps_what_transformers_is_given() -> None:
     found = readings(scaled("yarn", **YARN), "yarn", tokenizer_max_length=2048)
-    assert codes(found["5.x"]) == {"tokenizer-capped"} and "2048" in found["5.x"].problems[0].text
+    assert codes(found["5.24"]) == {"tokenizer-capped"} and "2048" in found["5.24"].problems[0].text
 
 
 def test_theta_and_scaling_are_dropped_by_readers_of_the_old_dialect() -> None:
@@ -150,7 +150,7 @@ def test_theta_and_scaling_are_dropped_by_readers_of_the_old_dialect() -> None:
     for version in (*T4, "0.9"):
         assert codes(found[version]) == {"theta-dropped", "factor-ignored"}
         assert "10000 in place of 500000" in found[version].problems[0].text
-    assert all(found[name].ok for name in ("5.x", "0.32", "sglang", "llama.cpp"))
+    assert all(found[name].ok for name in ("5.24", "0.32", "sglang", "llama.cpp"))
 
 
 @pytest.mark.parametrize("spec", ["pi", "ntk", "abf", "yarn", "llama3", "ntk-by-parts"])
@@ -170,7 +170,7 @@ def test_a_raised_length_switches_dynamic_off() -> None:
     meant = config_facts(config, describe_rope(config), "./model")
     assert meant.geometry.original_max_position_embeddings == 2048 and meant.target_length == TARGET
     found = {reading.version: reading for reading in read_all(meant)}
-    assert all(codes(found[version]) == {"dynamic-no-op"} for version in (*T4, "5.x"))
+    assert all(codes(found[version]) == {"dynamic-no-op"} for version in (*T4, "5.24"))
     assert "dynamic-no-op" in codes(found["0.32"]) and "unscaled-in-gguf" in codes(found["2026"])
 
 
@@ -179,7 +179,7 @@ def test_exported_dynamic_follows_the_length_in_transformers_only() -> None:
     found = readings(
         base_config(rope_scaling={"rope_type": "dynamic", "factor": 2.0}), "dynamic-ntk:inner_factor=2", 4096
     )
-    assert all(found[version].ok for version in (*T4, "5.x"))
+    assert all(found[version].ok for version in (*T4, "5.24"))
     assert "dynamic-no-op" in codes(found["0.32"]) and "position-table-short" in codes(found["0.32"])
     assert codes(found["sglang"]) == {"static-per-server"} and "scale 3" in found["sglang"].problems[0].text
 
@@ -188,13 +188,13 @@ def test_an_integer_factor_stops_both_servers() -> None:
     found = readings(base_config(rope_scaling={"rope_type": "linear", "factor": 4}), "pi")
     for name in ("0.9", "0.32", "sglang"):
         assert not found[name].loads and codes(found[name]) == {"integer-factor"}
-    assert found["5.x"].ok and found["4.44"].ok
+    assert found["5.24"].ok and found["4.44"].ok
 
 
 def test_an_unknown_type_stops() -> None:
     """Static NTK as a type of its own; vLLM knows another method by that name."""
     found = readings(scaled("ntk", factor=4.0), "ntk")
-    assert all(codes(found[name]) == {"unknown-rope-type"} for name in (*T4, "5.x", "sglang"))
+    assert all(codes(found[name]) == {"unknown-rope-type"} for name in (*T4, "5.24", "sglang"))
     assert found["vllm"].loads and (found["vllm"].max_deviation or 0) > 0.01
     assert codes(found["llama.cpp"]) == {"unscaled-in-gguf"}
 
@@ -202,7 +202,7 @@ def test_an_unknown_type_stops() -> None:
 def test_a_top_level_original_length_wins_in_transformers_5() -> None:
     config = {**scaled("yarn", **YARN), "original_max_position_embeddings": 1024}
     found = readings(config, "yarn")
-    assert codes(found["5.x"]) == {"original-length-overridden"} and found["4.57"].ok
+    assert codes(found["5.24"]) == {"original-length-overridden"} and found["4.57"].ok
 
 
 def test_longrope_of_two_lists_is_decided_once_per_server() -> None:
@@ -210,7 +210,7 @@ def test_longrope_of_two_lists_is_decided_once_per_server() -> None:
     meant = patch_facts(base_config(), GEOMETRY, parse_method(f"longrope:{lists}", 4.0, GEOMETRY), "./out")
     found = {reading.version: reading for reading in read_all(meant)}
     assert codes(found["4.44"]) == codes(found["4.48"]) == {"static-per-model"}
-    assert found["4.51"].ok and found["4.57"].ok and found["5.x"].ok and found["0.5.23"].ok
+    assert found["4.51"].ok and found["4.57"].ok and found["5.24"].ok and found["0.5.23"].ok
     assert "static-per-server" in codes(found["0.32"]) and found["0.32"].usable_length == 2048
     step = {step.runtime: step for step in next_steps(meant)}
     assert step["vllm"].command == "vllm serve ./out --max-model-len 8192" and "decided once" in step["vllm"].notes[0]
@@ -255,8 +255,8 @@ def test_servers_are_started_with_an_override_only_where_they_need_one() -> None
 
 def test_a_null_head_dim_stops_what_multiplies_it() -> None:
     config = {**scaled("yarn", **YARN, rope_theta=5e5), "model_type": "mixtral", "head_dim": None}
-    assert not readings(config, "yarn")["5.x"].loads
-    assert readings({**config, "rope_scaling": {"rope_type": "llama3", **LLAMA3}}, "llama3")["5.x"].loads
+    assert not readings(config, "yarn")["5.24"].loads
+    assert readings({**config, "rope_scaling": {"rope_type": "llama3", **LLAMA3}}, "llama3")["5.24"].loads
 
 
 def test_architectures_that_read_no_factors_are_refused() -> None:

@@ -114,7 +114,7 @@ def verify_rope(model: nn.Module, expected: RopeFrequencies, layers: str | None 
                 f"The model holds no rotary table named {prefix}{_TABLE}: {', '.join(table_names(module))}."
             )
         largest = max(largest, _check_table(getattr(module, prefix + _TABLE), expected))
-        _check_factor(_attention_factor(module, config, prefix), expected)
+        _check_factor(attention_factor(module, config, prefix), expected)
     check_scales(model)
     return largest
 
@@ -146,7 +146,7 @@ def _check_factor(actual: float, expected: RopeFrequencies) -> None:
         )
 
 
-def _attention_factor(module: Any, config: Any, prefix: str) -> float:
+def attention_factor(module: Any, config: Any, prefix: str) -> float:
     """Returns what cos and sin are multiplied by; some families take it from the block at every call."""
     keys = family_of({"model_type": getattr(config, "model_type", None)}).attention_keys
     block = config.rope_parameters

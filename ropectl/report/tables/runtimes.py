@@ -18,6 +18,9 @@ KINDS = {
     "unknown": "-: not known for this family, so nothing is claimed.",
 }
 
+#: A version that does not have the model at all: no fault of the file.
+ABSENT = "no-such-model-type"
+
 #: Problems of how much is served, not of what is computed.
 LENGTH_CODES = {*SERVING_CODES, "tokenizer-capped"}
 
@@ -61,9 +64,11 @@ def _legend(readings: Sequence[RuntimeReading]) -> list[Sentence]:
 def _verdict(reading: RuntimeReading) -> Cell:
     if reading.loads is None:
         return Cell("not known")
+    codes = {problem.code for problem in reading.problems}
+    if codes == {ABSENT}:
+        return Cell("absent")
     if not reading.loads:
         return Cell("FAILS", tone=BAD)
-    codes = {problem.code for problem in reading.problems}
     if not codes:
         return Cell("ok", tone=GOOD)
     return Cell("length") if codes <= LENGTH_CODES else Cell("WRONG", tone=BAD)

@@ -12,7 +12,8 @@ from ropectl.rope.methods.yarn import blend_by_index
 from ropectl.runtimes import tables
 from ropectl.runtimes.gguf.traits import Traits
 from ropectl.runtimes.tables import Table
-from ropectl.runtimes.views import FALLBACK_THETA, ORIGINAL, CannotLoadError, View
+from ropectl.runtimes.transformers_versions.model_types import FALLBACK_THETA
+from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View
 
 #: What the converter takes for missing keys of a llama3 block.
 _LLAMA3_DEFAULTS = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, ORIGINAL: 8192}
