@@ -188,10 +188,22 @@ def _written(
             for rope_type in ("linear", "dynamic", "yarn"):
                 block = {"rope_type": rope_type, "factor": FACTOR, "original_max_position_embeddings": TRAINED}
                 yield f"{rope_type}, head_dim null", {**base, "head_dim": None, "rope_scaling": block}
+            yarn = {key: value for key, value in base.items() if key != "head_dim"} | {"rope_scaling": _YARN}
+            if _rotary_dim(yarn) == geometry.rotary_dim:
+                yield "yarn, head_dim absent", yarn
         yield (
             "mrope",
             {**base, "rope_scaling": {"type": "mrope", "mrope_section": [pairs // 2, pairs // 4, pairs // 4]}},
         )
+
+
+def _rotary_dim(config: Mapping[str, Any]) -> int | None:
+    """Returns how much of a head the class makes rotate; None where it refuses the file."""
+    try:
+        full = CONFIG_MAPPING[config["model_type"]].from_dict(dict(config)).to_dict()
+        return describe_rope(full).geometry.rotary_dim
+    except Exception:  # a strict config raises many kinds
+        return None
 
 
 def _theta(base: Mapping[str, Any], layer_type: str | None) -> float:

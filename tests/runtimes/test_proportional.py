@@ -30,7 +30,7 @@ def facts(model_type: str, spec: str) -> CheckpointFacts:
         "model_type": model_type,
         "hidden_size": 2304,
         "num_attention_heads": 8,
-        "head_dim": 256,
+        "head_dim": 256 if model_type == "gemma4_text" else 512,
         "global_head_dim": 512,
         "max_position_embeddings": 8192,
         "rope_parameters": BLOCKS,

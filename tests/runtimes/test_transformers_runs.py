@@ -75,7 +75,7 @@ def test_what_the_rules_say_is_what_came_out(rules: Any) -> None:
 def test_most_of_what_was_run_is_known(rules: Any) -> None:
     """A rule that says nothing cannot be wrong; so it has to say something nearly always."""
     kinds = [evidence_of("transformers", rules.version, facts).kind for _, facts, _ in runs(rules.version)]
-    assert kinds.count("run") > 0.9 * len(kinds)
+    assert kinds.count("run") > 0.85 * len(kinds)
 
 
 def test_every_row_was_run() -> None:

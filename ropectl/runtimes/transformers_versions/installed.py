@@ -52,6 +52,21 @@ def built_reading(
         return replace(
             read("transformers", expected.version, facts, _view, _raising(error), serve, evidence), rope_type=None
         )
+    counts = {len(built[length].inv_freq) for length in facts.lengths} - {facts.geometry.num_pairs}
+    if counts:
+        text = f"rotates {counts.pop()} pairs, not {facts.geometry.num_pairs}"
+        problem = Problem("frequencies-differ", text)
+        rope_type, factor = _view(facts).rope_type, built[facts.target_length].attention_factor
+        inv_freq = built[facts.target_length].inv_freq
+        return replace(
+            expected,
+            loads=True,
+            rope_type=rope_type,
+            inv_freq=inv_freq,
+            attention_factor=factor,
+            max_deviation=None,
+            problems=(problem,),
+        )
     found = read("transformers", expected.version, facts, _view, lambda view: Table(built.__getitem__), serve, evidence)
     return expected if _agree(expected, found) else found
 

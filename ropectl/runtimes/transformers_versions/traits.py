@@ -83,8 +83,15 @@ def _llama3_only(view: View, rules: TransformersRules, facts: CheckpointFacts) -
 
 
 def _head_dim_null(view: View, rules: TransformersRules, facts: CheckpointFacts) -> Table | None:
-    if facts.section.get("head_dim") is None and view.rope_type in _MULTIPLY_HEAD_DIM:
+    is_null = "head_dim" in facts.section and facts.section["head_dim"] is None
+    if is_null and view.rope_type in _MULTIPLY_HEAD_DIM:
         raise CannotLoadError(f"stops: {view.rope_type} with head_dim null")
+    return None
+
+
+def _head_dim_absent(view: View, rules: TransformersRules, facts: CheckpointFacts) -> Table | None:
+    if "head_dim" not in facts.section and view.rope_type in _MULTIPLY_HEAD_DIM:
+        raise CannotLoadError(f"stops: {view.rope_type} without head_dim, which its class leaves null")
     return None
 
 
@@ -173,6 +180,7 @@ TRAITS: Mapping[str, Trait] = {
     "original-needed": _original_needed,
     "llama3-only": _llama3_only,
     "head-dim-null": _head_dim_null,
+    "head-dim-absent": _head_dim_absent,
     "two-mscales": _two_mscales,
     "no-layer-yarn": _no_layer_yarn,
     "no-layer-blocks": _no_layer_blocks,
