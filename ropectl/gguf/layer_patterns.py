@@ -34,8 +34,8 @@ class LayerPattern:
         window: The width where the file does not say one; None for no windows then [tokens].
         depth: The only number of layers with which there are windows; None for any.
         chunked: Whether windows are chunks: they start anew and do not slide. Their width is the code's own.
-        local_theta: The base of windowed layers, which no scaling reaches; 0 for that of the others. None where all
-            layers share base and scaling.
+        local_theta: The base of windowed layers, which no scaling reaches, where the file does not say it; 0 for that of
+            the others, whatever the file says. None where all layers share base and scaling.
         model_type: The ``model_type`` of transformers for files with windows, where it is another.
     """
 
@@ -91,7 +91,8 @@ def with_layer_pattern(config: Mapping[str, Any], header: GgufHeader) -> dict[st
         result["sliding_window"] = pattern.window
     if pattern and pattern.model_type:
         result["model_type"] = pattern.model_type
-    local = header.own("rope.freq_base_swa", pattern.local_theta if pattern else None)
+    local = pattern.local_theta if pattern else None
+    local = local if local == 0 else header.own("rope.freq_base_swa", local)
     if local is None:
         return result
     theta, scaling = result.pop("rope_theta"), result.pop("rope_scaling")

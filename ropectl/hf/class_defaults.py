@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
-from ropectl.hf.config.dialects import scaling_block, text_section
-from ropectl.hf.config.families import ROPE_TYPE_ALIASES
+from ropectl.hf.config.dialects import scaling_block, scaling_type, text_section
+from ropectl.hf.config.families import ROPE_TYPE_ALIASES, family_of
 from ropectl.hf.config.geometry import describe_rope
 from ropectl.hf.run_names import check_model_type, check_own_code
 from ropectl.printable import shorten
@@ -44,6 +45,7 @@ def with_class_defaults(
     except ConfigError:
         _refuse_as_it_stands(config, original_length)
         _refuse_old_names(location, config)
+        _refuse_other_types(location, config)
         raise
     return full
 
@@ -66,6 +68,18 @@ def _refuse_old_names(location: str, config: Mapping[str, Any]) -> None:
                 f"{version('transformers')} does not read the block under it.",
                 f'Write "{new}" for "{old}" in config.json.',
             )
+
+
+def _refuse_other_types(location: str, config: Mapping[str, Any]) -> None:
+    """Refuses a file whose family takes few types of scaling, and not the one that it has."""
+    section = text_section(config)
+    taken, rope_type = family_of(section).rope_types, scaling_type(scaling_block(section))
+    if taken and rope_type not in taken:
+        raise ConfigError(
+            f"{location} scales with type {rope_type!r}, but models of type {section.get('model_type')!r} take {' or '.join(taken)} "
+            "only.",
+            f"Take the block out of config.json, and write the scaling again: ropectl patch {shlex.quote(location)} -m METHOD",
+        )
 
 
 def class_config(name: str, location: str, revision: str | None, trust_remote_code: bool, **gguf: str) -> Any:

@@ -84,6 +84,8 @@ def test_chunked_positions_are_left_out(tmp_path: Path) -> None:
     assert record["rope_parameters"]["original_max_position_embeddings"] == 262_144
     assert written["max_position_embeddings"] == 1_048_576 and "dual_chunk_attention_config" not in written
     assert "leaves it out" in record["notes"][0]
+    asked = read_config(model, original_length=131_072).rope
+    assert asked.geometry.original_max_position_embeddings == 131_072 and "leaves it out" in asked.warnings[0]
     back, unscaled = planned(model)
     assert unscaled["max_position_embeddings"] == 262_144
     assert [note for note in of_lengths(back["notes"]) if "falls from 1010000 to 262144" in note]

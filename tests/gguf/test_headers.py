@@ -145,6 +145,15 @@ def test_granite_says_by_a_switch_whether_it_rotates(architecture: str, tmp_path
         read_config(str(write_header(tmp_path / "off.gguf", architecture, keys, {})))
 
 
+def test_the_windowed_layers_of_olmo_3_rotate_by_the_base_of_the_others(tmp_path: Path) -> None:
+    """llama.cpp's graph takes one base for all layers; the key for windowed ones is written and not read."""
+    file = file_of("olmo3", tmp_path, **{"rope.freq_base": 2e6, "rope.freq_base_swa": 5e5})
+    bases = [
+        read_config(str(file), layers=f"{kind}_attention").rope.geometry.rope_theta for kind in ("full", "sliding")
+    ]
+    assert bases == [2e6, 2e6]
+
+
 def test_no_window_where_the_file_says_so(tmp_path: Path) -> None:
     """llama.cpp reads a width of 0 as no windows: every layer of such a Llama 4 rotates."""
     file = file_of("llama4_text", tmp_path, **{"attention.sliding_window": 0})

@@ -71,6 +71,14 @@ def test_su_that_transformers_does_not_read(tmp_path: Path) -> None:
     assert read_config(stored(tmp_path, **file)).rope.geometry.original_max_position_embeddings == 4096
 
 
+@pytest.mark.parametrize("block", [{"type": "yarn", "factor": 4.0}, {"type": "dynamic", "factor": 2.0}])
+def test_types_that_a_family_does_not_take(block: dict[str, Any], tmp_path: Path) -> None:
+    file = {**RELEASED["Phi-3 mini 128k"], "rope_scaling": {**block, "original_max_position_embeddings": 4096}}
+    said = refusal(stored(tmp_path, **file))
+    assert f"type '{block['type']}', but models of type 'phi3' take default or longrope only" in said
+    assert "rope_parameters" not in said and "validator" not in said
+
+
 @pytest.mark.parametrize("key", ["type", "rope_type"])
 @pytest.mark.parametrize("old", ROPE_TYPE_ALIASES)
 def test_old_names_mean_the_new_ones(old: str, key: str) -> None:

@@ -131,8 +131,7 @@ def describe_rope(
     theta = _rope_theta(section, block, warnings)
     positions = max_positions(section)
     length = original_length or trained_length(section, block, rope_type, positions, warnings)
-    if original_length is None:
-        warnings += length_notes(section, rope_type, length)
+    warnings += length_notes(section, rope_type, length, is_asked=original_length is not None)
     declared = declared_length(section, rope_type)
     rotary_dim, num_turning = rotated_part(section, block, layer_type, rope_type)
     geometry = RopeGeometry(rotary_dim, theta, length, num_turning)

@@ -128,16 +128,17 @@ def _linear_length(section: Mapping[str, Any], block: Mapping[str, Any], positio
     return length
 
 
-def length_notes(section: Mapping[str, Any], rope_type: str, length: int) -> list[str]:
+def length_notes(section: Mapping[str, Any], rope_type: str, length: int, is_asked: bool = False) -> list[str]:
     """Returns notes on lengths that a file names beside ``max_position_embeddings``, and on how they were read.
 
     Args:
         section: The config's text part.
         rope_type: The type of scaling in force.
-        length: The trained length that was read [tokens].
+        length: The trained length [tokens].
+        is_asked: Whether the user gives it, so that there is nothing to say of how it was read.
     """
     positions, notes = max_positions(section), []
-    for key, value in further_lengths(section).items():
+    for key, value in () if is_asked else further_lengths(section).items():
         if value == positions:
             continue
         said = f"{key} = {value} beside max_position_embeddings = {positions}"
