@@ -14,7 +14,7 @@ from ropectl.advise.requests import ChoiceSettings, InspectSettings
 from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.plan import plan_patch
 from ropectl.checkpoint.settings import PatchSettings
-from ropectl.errors import UnsupportedModelError
+from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.source import read_config
 from ropectl.hf.refused_types import WITHOUT_ROTATION
 from scripts.model_types import census
@@ -69,6 +69,18 @@ def test_further_lengths(tmp_path: Path, keys: dict[str, Any], trained: int, rem
     assert len(rope.warnings) == bool(remark) and all(remark in warning for warning in rope.warnings)
     asked = read_config(str(tmp_path), original_length=4096).rope
     assert asked.geometry.original_max_position_embeddings == 4096 and asked.warnings == ()
+
+
+def test_under_a_scaling_the_block_says_the_trained_length(tmp_path: Path) -> None:
+    scaled = {**TRUE_OF["Qwen2.5 with YaRN"].file, "model_max_length": 32_768}
+    rope = read_config(stored(tmp_path, scaled)).rope
+    assert (rope.geometry.original_max_position_embeddings, rope.max_position_embeddings) == (32_768, 131_072)
+    assert len(rope.warnings) == 1 and "offer 32768 tokens only" in rope.warnings[0]
+
+
+def test_a_length_that_is_a_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="model_max_length is '4096', not a number"):
+        read_config(stored(tmp_path, {**LLAMA2, "model_max_length": "4096"}))
 
 
 def test_what_is_long_enough_needs_no_scaling(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def length_notes(section: Mapping[str, Any], rope_type: str, length: int, is_ask
         if value == positions:
             continue
         said = f"{key} = {value} beside max_position_embeddings = {positions}"
-        if length == value:
+        if rope_type == "default" and length == value:
             notes.append(
                 f"{said}: {value} is taken for the trained length. If that is {positions}: --original-length {positions}"
             )

@@ -10,7 +10,14 @@ from typing import Any
 
 from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.config.dialects import CORRECT_FILE, check_type, text_section
-from ropectl.hf.config.families import LATENT_ATTENTION_KEY, SELF_CONTAINED_CONFIGS, WINDOW_KEYS, name_of, named
+from ropectl.hf.config.families import (
+    LATENT_ATTENTION_KEY,
+    LENGTH_KEYS,
+    SELF_CONTAINED_CONFIGS,
+    WINDOW_KEYS,
+    name_of,
+    named,
+)
 from ropectl.hf.config.layers import layer_blocks
 from ropectl.printable import shown
 from ropectl.rope.proportional import PROPORTIONAL, SHARE, turning_pairs
@@ -65,6 +72,8 @@ def check_sizes(config: Mapping[str, Any]) -> None:
         for item in items:
             check_type(key, item, float if key == _ANY_NUMBER else int)
             _check_range(key, item, smallest, high)
+    for key in LENGTH_KEYS:
+        check_type(key, section.get(key), float)
     for block in (section.get("rope_scaling"), section.get("rope_parameters"), *layer_blocks(section).values()):
         _check_range(_ORIGINAL, (block or {}).get(_ORIGINAL), *_RANGES[_ORIGINAL])
     _check_groups(section)
