@@ -35,7 +35,6 @@ def inspect_rope(
     frequencies = method.frequencies(geometry, seq_len)
     length = geometry.original_max_position_embeddings
     patch = method.config_patch(geometry, seq_len)
-    target = target_length or method.target_length(geometry)
     return InspectionRecord(
         geometry=geometry,
         method=str(method),
@@ -47,8 +46,8 @@ def inspect_rope(
         divisors=[None if math.isinf(value) else value for value in divisors(geometry, frequencies)],
         critical_dimension=critical_dimension(geometry),
         rope_parameters=patch.rope_parameters,
-        target_length=target,
+        target_length=target_length or method.target_length(geometry),
         reach=reach_tokens(geometry, frequencies),
         derived=derived_values(method, geometry, seq_len, target_length),
-        warnings=[*warnings, *method_notes(method, geometry, seq_len, target)],
+        warnings=[*warnings, *method_notes(method, geometry, seq_len)],
     )

@@ -113,7 +113,8 @@ def plan_patch(settings: PatchSettings, source: ModelSource, *others: ScalingMet
     _check_freezing(method, source, seq_len)
     patch = family_patch(method, rope.geometry, source.config, seq_len)
     target = _target_length(settings, method, rope, factor, seq_len)
-    if method.native == "llama3" or isinstance(method, AdjustedBaseFrequency):
+    says_no_length = method.native == "llama3" or isinstance(method, AdjustedBaseFrequency)
+    if says_no_length and patch.rope_parameters["rope_type"] != "longrope":
         patch = replace(patch, max_position_embeddings=target)
     notes = [
         *rope.warnings,

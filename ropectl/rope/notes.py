@@ -18,16 +18,13 @@ def computes_as_trained(method: ScalingMethod, geometry: RopeGeometry, seq_len: 
     )
 
 
-def method_notes(
-    method: ScalingMethod, geometry: RopeGeometry, seq_len: int | None = None, target_length: int | None = None
-) -> list[str]:
+def method_notes(method: ScalingMethod, geometry: RopeGeometry, seq_len: int | None = None) -> list[str]:
     """Returns sentences about a method on a geometry; empty if there is nothing to say.
 
     Args:
         method: The method.
         geometry: The geometry that the model was trained with.
         seq_len: The sequence length at which a length-dependent method is evaluated [tokens].
-        target_length: The context that is meant; by default the one that the method aims at [tokens].
     """
     notes: list[str] = []
     trained = geometry.original_max_position_embeddings
@@ -37,8 +34,7 @@ def method_notes(
         notes.append(f"{method.label} computes what the model was trained with: it extends nothing.")
     if method.depends_on_seq_len and seq_len is None:
         notes.append(f"{method.name} depends on the sequence length; shown for {trained} tokens. Another: --seq-len N")
-    target = target_length or method.target_length(geometry)
-    computed = reach_tokens(geometry, method.frequencies(geometry, seq_len))
+    target, computed = method.target_length(geometry), reach_tokens(geometry, method.frequencies(geometry, seq_len))
     if not method.depends_on_seq_len and computed is not None and computed < target:
         reached = computed / trained
         notes.append(
