@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -123,7 +123,9 @@ def _check_block(sidecar: Sidecar, method: ScalingMethod, path: Path) -> None:
         )
 
 
-def with_sidecar(rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, Any], path: Path) -> RopeDescription:
+def with_sidecar(
+    rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, Any], path: Path, kept: Sequence[str] = ()
+) -> RopeDescription:
     """Returns what a config says, completed by its sidecar; with a warning where the two disagree.
 
     Args:
@@ -131,6 +133,7 @@ def with_sidecar(rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, An
         sidecar: The file next to it.
         block: The config's scaling block.
         path: The sidecar, for messages.
+        kept: Warnings that hold whatever the sidecar says.
     """
     if not sidecar.describes(block, rope):
         warning = f"{path.name} describes another scaling than config.json, and is ignored."
@@ -142,4 +145,4 @@ def with_sidecar(rope: RopeDescription, sidecar: Sidecar, block: Mapping[str, An
         _check_block(sidecar, method, path)
     except MethodError as error:
         raise ConfigError(f"{path} names an impossible method: {error.message}", "Remove the file.") from None
-    return replace(rope, geometry=sidecar.geometry, method=method, warnings=())
+    return replace(rope, geometry=sidecar.geometry, method=method, warnings=tuple(kept))

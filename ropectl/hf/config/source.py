@@ -22,6 +22,7 @@ from ropectl.hf.config.block_types import block_notes, check_blocks
 from ropectl.hf.config.dialects import check_dialects, check_types, scaling_block, text_section
 from ropectl.hf.config.families import named
 from ropectl.hf.config.geometry import RopeDescription, describe_rope, is_self_contained
+from ropectl.hf.config.layers import layer_warnings
 from ropectl.hf.config.places import find_place, local_path
 from ropectl.hf.config.sidecar import SIDECAR, read_sidecar, with_sidecar
 from ropectl.hf.config.sizes import check_sizes
@@ -166,7 +167,8 @@ def _read(
         sidecar = read_sidecar(place.sidecar)
         if sidecar is not None and sidecar.layer_type == rope.layer_type:  # else it describes another layer type
             block = scaling_block(text_section(config), rope.layer_type)
-            rope = with_sidecar(rope, sidecar, block, place.sidecar)
+            kept = layer_warnings(text_section(config), rope.layer_type)
+            rope = with_sidecar(rope, sidecar, block, place.sidecar, kept)
     section = text_section(place.config)
     unread = [*block_notes(section), *outer_notes(section, knows_length=original_length is not None)]
     rope = replace(rope, warnings=(*rope.warnings, *unread))
