@@ -19,7 +19,6 @@ IDLE_FACTOR = "takes no extension factor, so --factor 4 changes nothing"
 REFUSED = [
     ("patch -m none --factor 4 --dry-run", f"none {IDLE_FACTOR}", "such as -m yarn"),
     ("patch -m none --target-length 2k --dry-run", "so --target-length 2048 changes nothing", "such as -m yarn"),
-    ("patch -m abf:rope_theta=4e4 --factor 4 --dry-run", f"abf:rope_theta=4e4 {IDLE_FACTOR}", "-m abf."),
     ("patch -m dynamic-ntk --freeze-at 4k --factor 4 --dry-run", "--factor 4 changes nothing", "--freeze-at 2048"),
     ("finetune -m none --factor 4 --dry-run", f"none {IDLE_FACTOR}", "such as -m yarn"),
     ("eval-perplexity -m dynamic-ntk --factor 4 --length 1k", f"dynamic-ntk {IDLE_FACTOR} beside", "Leave it out"),
@@ -61,6 +60,10 @@ NAMED = [
     ("patch -m yarn --factor 1 --dry-run", "yarn:factor=1: factor 1 extends nothing"),
     ("patch -m yarn --target-length 512 --dry-run", "yarn:factor=1: factor 1 extends nothing"),
     ("patch -m abf --factor 1 --dry-run", "abf:rope_theta=10000 computes what the model was trained with"),
+    (
+        "patch -m abf:rope_theta=4e4 --factor 4 --dry-run",
+        "computes up to 1024 tokens with rotations seen in training, short of",
+    ),
     ("harness -m pi --target-length 512 --task x", "pi:factor=1: factor 1 extends nothing"),
     ("harness -m none --factor 4 --task x", "--factor 4 only decides the longest length"),
     ("eval-tasks -m abf:rope_theta=4e4 --factor 4 --task passkey --dry-run", "--factor 4 only decides the longest"),
