@@ -90,6 +90,7 @@ class Release:
         model_types: The model types that the release has, where that was collected.
         traits: What single families do differently from its rules -> those families.
         unexplained: By model type: the forms of block whose outcome no rule gives. Nothing is claimed about them.
+        classes: The class that served a family, by model type, where that was collected.
     """
 
     version: str
@@ -99,6 +100,7 @@ class Release:
     model_types: frozenset[str] | None = None
     traits: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unexplained: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    classes: Mapping[str, str] = field(default_factory=dict)
 
     def traits_of(self, model_type: str) -> frozenset[str]:
         """Returns what a family does differently from the rules of the release."""
@@ -152,7 +154,7 @@ def _release(content: Mapping[str, Any]) -> Release:
     traits, unexplained = (_sets(content.get(key, {})) for key in ("traits", "unexplained"))
     date, source = content["date"], content["source"]
     types = None if types is None else frozenset(types)
-    return Release(content["version"], date, source, runs, types, traits, unexplained)
+    return Release(content["version"], date, source, runs, types, traits, unexplained, content.get("classes", {}))
 
 
 def _sets(lists: Mapping[str, Any]) -> dict[str, frozenset[str]]:

@@ -23,11 +23,15 @@ from ropectl.runtimes.runtime import CheckpointFacts
 #: transformers writes such numbers for tokenizers without a limit.
 NO_LIMIT = 10**12
 
+#: Types whose factor says by how much pairs are slowed, not how long a context is meant.
+_NO_PROMISE = ("llama3", "longrope")
+
 
 def config_facts(config: Mapping[str, Any], rope: RopeDescription, location: str) -> CheckpointFacts:
     """Returns the facts of a checkpoint as it stands.
 
-    The target is what the config declares or what its factor promises, whichever is more. A ``dynamic`` block that
+    The target is what the config declares or what its factor promises, whichever is more. The factors of ``llama3`` and
+    ``longrope`` promise none: Llama 3.2 declares half of its factor times L, Llama 4 far more. A ``dynamic`` block that
     names an original length below ``max_position_embeddings`` is taken at its word: that length was meant, though
     no runtime reads it.
 
@@ -37,8 +41,9 @@ def config_facts(config: Mapping[str, Any], rope: RopeDescription, location: str
         location: Where the checkpoint is: a folder or a hub id.
     """
     geometry, method = rope.geometry, rope.method
-    target = max(rope.max_position_embeddings, method.target_length(geometry))
     block = scaling_block(text_section(config), rope.layer_type)
+    promised = 0 if scaling_type(block) in _NO_PROMISE else method.target_length(geometry)
+    target = max(rope.max_position_embeddings, promised)
     if scaling_type(block) == "dynamic":
         original = block.get("original_max_position_embeddings")
         if original is not None and not rope.overridden and original < geometry.original_max_position_embeddings:

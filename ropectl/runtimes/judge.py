@@ -15,6 +15,9 @@ from ropectl.runtimes.views import CannotLoadError, View
 #: Largest relative difference that counts as the same: the float32 arithmetic of all runtimes stays below.
 DEVIATION_TOLERANCE = 1e-5
 
+#: Families that normalize queries and keys after they were rotated, unless ``use_qk_norm`` is false: A changes nothing.
+NORMALIZED = ("llama4_text",)
+
 #: Problems that a flag of the launch command solves.
 SERVING_CODES = ("length-capped", "length-multiplied", "position-table-short")
 
@@ -88,6 +91,8 @@ def _frequency_lines(
         lines = [*view.causes, *table.causes] or [
             Problem("frequencies-differ", "computes other frequencies than were meant")
         ]
+    if facts.model_type in NORMALIZED and facts.section.get("use_qk_norm", True):
+        return lines
     for n in facts.lengths:
         actual, meant = found[n].attention_factor, facts.meant(n).attention_factor
         explained = any(line.code in ("factor-ignored", "unscaled-in-gguf") for line in lines)

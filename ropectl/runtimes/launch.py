@@ -94,6 +94,10 @@ def server_step(
         merges: As in :func:`overridden`.
     """
     reading = reader(facts)
+    if reading.evidence.kind == "unknown":
+        return NextStep(
+            name, command, None, (f"what it makes of {facts.model_type} is not known: compare it on a text",)
+        )
     if can_start(facts, reading) and reaches(facts):
         notes = tuple(line.text for line in reading.problems if line.code == "static-per-server")
         return NextStep(name, command, None, notes)

@@ -1,12 +1,13 @@
 """sglang: reads the config as transformers 5 reads it, with rotary classes and length rules of its own.
 
-Read: 0.5.23 (``layers/rotary_embedding/factory.py``, ``yarn.py``, ``rope_variant.py``,
-``utils/hf_transformers/common.py:get_context_length``, ``models/llama.py``; transformers 5.19).
+0.5.23: its model classes, rotary classes and ``get_context_length`` were run without a GPU, with small configs of every family that
+can be made so (``runs/sglang.json``). It was not run as a server.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ropectl.records import NextStep, Problem, RuntimeReading
 from ropectl.runtimes import tables
@@ -14,9 +15,17 @@ from ropectl.runtimes.evidence import evidence_of
 from ropectl.runtimes.judge import length_lines, read
 from ropectl.runtimes.launch import server_step
 from ropectl.runtimes.runtime import CheckpointFacts, Runtime
+from ropectl.runtimes.servers.shared import (
+    DEEPSEEK,
+    by_batch,
+    deepseek_yarn,
+    float_linear,
+    mscale_attention,
+    refuse_interleaved,
+    stretched,
+)
 from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v5_view
-from ropectl.runtimes.vllm import INTERLEAVED, by_batch, float_linear, mscale_attention, stretched
 
 VERSION = "0.5.23"
 
@@ -24,14 +33,33 @@ VERSION = "0.5.23"
 READS_SHARE = ("gemma4", "gemma4_text")
 
 
-def context_length(view: View) -> int:
-    """Returns the longest length that the server accepts [tokens]: the factor multiplies unless an original is named."""
-    if ORIGINAL in view.block or view.rope_type == "llama3":
-        return view.max_positions
+#: Keys that say the length, the first that is there counts; ``max_position_embeddings`` comes after them.
+_LENGTH_KEYS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length")
+#: Families whose class hands no scaling to the rotary one.
+UNSCALED = (
+    *("gemma", "gemma2", "gemma3_text", "granitemoe", "granitemoeshared", "hy_v3", "mixtral", "olmo", "persimmon"),
+    *("phi", "stablelm", "starcoder2"),
+)
+#: Families whose class is DeepSeek's, or made like it.
+LIKE_DEEPSEEK = (*DEEPSEEK, "hy_v4", "longcat_flash")
+
+
+def context_length(view: View, section: Mapping[str, object], has_layer_blocks: bool) -> int:
+    """Returns the longest length that the server accepts [tokens]: the factor multiplies unless an original is named.
+
+    Args:
+        view: The config as read.
+        section: The text part of the config.
+        has_layer_blocks: Whether each layer type has a block; the factors inside are not looked for.
+    """
+    given = (section.get(key) for key in _LENGTH_KEYS)
+    length = next((value for value in given if isinstance(value, int)), view.max_positions)
+    if ORIGINAL in view.block or view.rope_type == "llama3" or has_layer_blocks:
+        return length
     factor = view.block.get("factor", 1)
     if factor is None:
         raise CannotLoadError("stops: factor null")
-    return int(factor * view.max_positions)
+    return int(factor * length)
 
 
 def _yarn(view: View) -> Table:
@@ -74,19 +102,25 @@ class Sglang(Runtime):
 
     def _read(self, facts: CheckpointFacts) -> RuntimeReading:
         def table(view: View) -> Table:
-            if view.rope_type == "longrope" and facts.model_type in INTERLEAVED:
-                raise CannotLoadError("stops: longrope serves half-split pairs only")
+            if view.model_type in UNSCALED:
+                cause = Problem("factor-ignored", f"its class of {view.model_type} reads no scaling: unscaled")
+                return replace(tables.default(view), causes=(cause,))
+            if view.model_type in LIKE_DEEPSEEK and view.rope_type != "default":
+                return deepseek_yarn(view, multiplier=True, guesses_length=True)
+            refuse_interleaved(view)
             return _TYPES.get(view.rope_type, tables.unknown)(view)
 
         def serve(view: View) -> tuple[int | None, list[Problem]]:
-            usable = context_length(view)
+            usable = context_length(view, facts.section, facts.layer_type is not None)
             return usable, length_lines(usable, facts.target_length)
 
         return read(self.name, VERSION, facts, v5_view, table, serve, evidence_of(self.name, VERSION, facts))
 
     def next_step(self, facts: CheckpointFacts) -> NextStep:
         def reaches(changed: CheckpointFacts) -> bool:
-            return context_length(v5_view(changed)) >= facts.target_length
+            return (
+                context_length(v5_view(changed), changed.section, changed.layer_type is not None) >= facts.target_length
+            )
 
         command = (
             f"python -m sglang.launch_server --model-path {facts.shell_location} --context-length {facts.target_length}"

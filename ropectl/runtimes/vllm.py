@@ -1,158 +1,118 @@
-"""vLLM: reads the config as transformers 5 reads it, with rotary classes and length rules of its own.
+"""vLLM: how its versions read a config, how many tokens they serve, and how one is started.
 
-Read and run: 0.32.0 (``rotary_embedding/``, ``config/model.py:_get_and_verify_max_len``; transformers 5.19). The
-tokenizer's ``model_max_length`` caps pooling models with absolute positions only. Read: 0.9
-(``rotary_embedding.py``, ``config.py``), which takes the dialect of transformers 4.
+Each row is a release that was run on small models of every family that it loads (``runs/vllm.json``); its rules are in
+``servers/vllm_tables.py``. The tokenizer's ``model_max_length`` caps pooling models with absolute positions only.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 from ropectl.records import NextStep, Problem, RuntimeReading
-from ropectl.rope.frequencies import base_inv_freq
-from ropectl.runtimes import tables
-from ropectl.runtimes.evidence import evidence_of
+from ropectl.runtimes.evidence import evidence_of, releases
 from ropectl.runtimes.judge import length_lines, read
 from ropectl.runtimes.launch import server_step
 from ropectl.runtimes.runtime import CheckpointFacts, Probe, Runtime
+from ropectl.runtimes.servers.vllm_tables import VllmRules, class_table, served_length, transformers_table
 from ropectl.runtimes.tables import Table
-from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v4_view, v5_view
+from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v4_view, v5_block, v5_view
 
-#: Families whose pairs are neighbours; the class for longrope serves the other kind only.
-INTERLEAVED = ("cohere", "cohere2", "helium", "ernie4_5", "ernie4_5_moe", "glm", "glm4", "longcat_flash", "llama4_text")
-
-
-@dataclass(frozen=True)
-class VllmRules:
-    """The rules by which a version reads a config.
-
-    Attributes:
-        version: As shown.
-        view: The dialect of config it loads.
-        absolute: Whether yarn reads ``attention_factor``, ``mscale`` and ``truncate``; before, it multiplied
-            by ``attn_factor``.
-        unmultiplied: Types whose ``max_position_embeddings`` is taken to be scaled already.
-        yarn_from_original: Whether the length of yarn is the original one times the factor.
-        dynamic_table: Whether dynamic stretches its base, as for ``max_position_embeddings`` * factor tokens.
-        longrope_default: Whether longrope serves the top-level original length unless asked for more.
-    """
-
-    version: str
-    view: Callable[[CheckpointFacts], View]
-    absolute: bool
-    unmultiplied: tuple[str, ...]
-    yarn_from_original: bool
-    dynamic_table: bool
-    longrope_default: bool
+#: Attention by chunks, for which the releases have no engine any more.
+DUAL_CHUNK = "dual_chunk_attention_config"
+#: Keys of a config that limit the length; the smallest counts, but ``model_max_length`` replaces them all.
+_LENGTH_KEYS = ("n_positions", "max_seq_len", "seq_length", "max_sequence_length", "max_seq_length", "seq_len")
+_PHI3_KEYS = ("type", "short_factor", "long_factor")
+#: Types whose ``max_position_embeddings`` is taken to be scaled already.
+_SCALED_ALREADY = ("su", "longrope", "llama3")
 
 
-def _old_view(facts: CheckpointFacts) -> View:
+def _first_view(facts: CheckpointFacts) -> View:
     """Returns what transformers 4 reads, but the top-level original length beats the block's (``models/llama.py``)."""
+    _check_phi3(facts)
+    return _with_outer(v4_view(facts))
+
+
+def _middle_view(facts: CheckpointFacts) -> View:
+    """Returns what 0.13 makes of transformers 4: ``rope_scaling``, else ``rope_parameters``, with the top-level base."""
+    _check_phi3(facts)
+    section = facts.section
     view = v4_view(facts)
+    if section.get("rope_scaling"):
+        return _with_outer(view)
+    block = v5_block(facts)
+    causes = tuple(cause for cause in view.causes if cause.code != "factor-ignored")
+    rope_type = block.get("rope_type", block.get("type", "default"))
+    return _with_outer(replace(view, block=block, rope_type=rope_type, causes=causes))
+
+
+def _check_phi3(facts: CheckpointFacts) -> None:
+    """Refuses what the config class of Phi-3 in transformers 4 refuses: a block of more or less than three keys."""
+    block = facts.section.get("rope_scaling")
+    if facts.model_type == "phi3" and block and len(block) != len(_PHI3_KEYS):
+        raise CannotLoadError(f"stops: Phi-3's class takes a block of {', '.join(_PHI3_KEYS)} and no other key")
+
+
+def _with_outer(view: View) -> View:
     if not view.block or not view.outer_original:
         return view
     return replace(view, block={**view.block, ORIGINAL: view.outer_original})
 
 
-OLD = VllmRules("0.9", _old_view, False, ("su", "longrope", "llama3"), True, True, False)
-NEW = VllmRules("0.32", v5_view, True, ("su", "longrope", "llama3", "yarn"), False, False, True)
+FIRST = VllmRules(
+    "0.9", _first_view, reads_truncate=False, dynamic_stretched=True, longrope_default=False, has_dual_chunk=True
+)
+MIDDLE = VllmRules("0.13", _middle_view, dynamic_stretched=True)
+LATER = VllmRules("0.29", v5_view)
+NEW = VllmRules("0.32", v5_view, absolute=True, yarn_from_original=False)
+VERSIONS = (FIRST, MIDDLE, LATER, NEW)
 
 
-def derived_length(view: View, rules: VllmRules) -> int:
-    """Returns the longest length that the server accepts, ``derived_max_model_len`` [tokens]."""
-    if view.rope_type in rules.unmultiplied:
-        return view.max_positions
+def derived_length(view: View, rules: VllmRules, section: Mapping[str, object]) -> int:
+    """Returns the longest length that may be asked for, ``derived_max_model_len`` [tokens].
+
+    Args:
+        view: The config as the version reads it.
+        rules: The version.
+        section: The text part of the config.
+    """
+    given = [section.get(key) for key in _LENGTH_KEYS]
+    length = min([view.max_positions, *(value for value in given if isinstance(value, int))])
+    command_r = section.get("model_max_length")
+    if isinstance(command_r, int) and command_r:
+        length = command_r
+    if view.rope_type in _SCALED_ALREADY or "gemma3" in view.model_type:  # Gemma 3 declares what it reaches scaled
+        return length
+    if view.rope_type == "yarn" and not rules.yarn_from_original:
+        return length
     factor = view.block.get("factor", 1.0)
-    from_original = view.rope_type == "yarn" and rules.yarn_from_original
-    return int((view.required(ORIGINAL) if from_original else view.max_positions) * (1.0 if factor is None else factor))
+    from_original = view.rope_type == "yarn"
+    return int((view.required(ORIGINAL) if from_original else length) * (1.0 if factor is None else factor))
 
 
-def table_rows(view: View, rules: VllmRules) -> int:
-    """Returns the rows of the table of cos and sin: positions past them read out of bounds [tokens]."""
-    factor = view.block.get("factor")
-    if view.rope_type == "yarn":
+def table_rows(view: View, rules: VllmRules, section: Mapping[str, object]) -> int:
+    """Returns the rows of the table of cos and sin: positions past them read out of bounds [tokens].
+
+    Args:
+        view: The config as the version reads it.
+        rules: The version.
+        section: The text part of the config.
+    """
+    factor, positions = view.block.get("factor"), view.max_positions
+    if view.model_type in ("cohere", "cohere2") and isinstance(section.get("model_max_length"), int):
+        positions = int(str(section["model_max_length"]))  # only this class reads it
+    if view.rope_type == "yarn" or view.model_type == "gpt_oss":
         return math.ceil(float(view.required("factor")) * int(view.required(ORIGINAL)))
-    if view.rope_type == "linear" or (view.rope_type == "dynamic" and rules.dynamic_table):
-        return int(view.max_positions * (factor or 1.0))
-    return view.max_positions
+    if view.rope_type == "linear" or (view.rope_type == "dynamic" and rules.dynamic_stretched and factor):
+        return int(positions * (factor or 1.0))
+    return positions
 
 
-def _yarn(view: View, rules: VllmRules) -> Table:
-    factor = view.required("factor")
-    attention = tables.yarn_attention(
-        view.block, factor, absolute=rules.absolute, mscales=rules.absolute, multiplier=not rules.absolute
-    )
-    truncate = view.block.get("truncate", True) if rules.absolute else True
-    return tables.yarn(view, view.required(ORIGINAL), factor, attention, truncate)
-
-
-def _dynamic(view: View, rules: VllmRules) -> Table:
-    if "alpha" in view.block and not rules.dynamic_table:
-        return tables.ntk_static(view, view.required("alpha"))
-    factor = view.required("factor")
-    if rules.dynamic_table:
-        return stretched(view, factor)
-    trained = view.block.get("max_trained_positions", view.max_positions)
-    inner = factor * view.max_positions / trained - (factor - 1)
-    text = "one table for every length" if inner != 1 else "dynamic computes unscaled RoPE at every length"
-    cause = Problem("dynamic-no-op" if inner == 1 else "static-per-server", text)
-    return tables.Table(tables.ntk_static(view, inner).frequencies, causes=(cause,))
-
-
-def stretched(view: View, factor: float) -> Table:
-    """Returns dynamic NTK as one table, for ``max_position_embeddings`` * factor tokens: the scale is f^2 - f + 1."""
-    scale = factor * factor - factor + 1
-    text = f"one table for every length, NTK-aware with scale {scale:g}"
-    return tables.Table(tables.ntk_static(view, scale).frequencies, causes=(Problem("static-per-server", text),))
-
-
-def by_batch(original: int) -> Callable[[int], bool]:
-    """Returns longrope's choice by the longest sequence of a batch; position L itself still takes the short list."""
-    return lambda seq_len: seq_len > original + 1
-
-
-def mscale_attention(view: View) -> tuple[tuple[float, float], tuple[Problem, ...]]:
-    """Returns A of longrope's short and long list, and the keys that are ignored."""
-    derived = tables.su_attention(view.max_positions / view.required(ORIGINAL), view.required(ORIGINAL))
-    factors = [view.block.get(key) for key in ("short_mscale", "long_mscale")]
-    short, long = (derived if factor is None else float(factor) for factor in factors)
-    causes: tuple[Problem, ...] = ()
-    if view.block.get("attention_factor") is not None and None in factors:
-        text = f"does not read attention_factor = {view.block['attention_factor']:g} of longrope"
-        causes = (Problem("attention-factor-ignored", text),)
-    return (short, long), causes
-
-
-def ntk_fixed(view: View) -> Table:
-    """Returns NTK-fixed, or NTK-mixed with ``mixed_b`` (Su Jianlin, kexue.fm/archives/9706)."""
-    factor, mixed, pairs = view.required("factor"), view.block.get("mixed_b"), view.rotary_dim // 2
-    trained = base_inv_freq(view.rotary_dim, view.theta)
-    if mixed is None:
-        return tables.static([th / factor ** (2 * (i + 1) / view.rotary_dim) for i, th in enumerate(trained)])
-    slope = math.log(factor) / pairs**mixed
-    return tables.static([th / math.exp(slope * (i + 1) ** mixed) for i, th in enumerate(trained)])
-
-
-def float_linear(view: View) -> Table:
-    """Returns linear scaling, whose factor has to be a float: anything else is taken for a list of factors."""
-    if not isinstance(view.required("factor"), float):
-        text = f"stops with TypeError: factor = {view.block['factor']} has to be written {view.block['factor']}.0"
-        raise CannotLoadError(text, "integer-factor")
-    return tables.linear(view)
-
-
-_TYPES: Mapping[str | None, Callable[[View, VllmRules], Table]] = {
-    "default": lambda view, rules: tables.default(view),
-    "linear": lambda view, rules: float_linear(view),
-    "dynamic": _dynamic,
-    "ntk": lambda view, rules: ntk_fixed(view),
-    "llama3": lambda view, rules: tables.llama3(view),
-    "yarn": _yarn,
-    "proportional": lambda view, rules: tables.proportional(view, reads_factor=False),
-}
+def runs_transformers_class(rules: VllmRules, model_type: str) -> bool:
+    """Returns whether a version was seen to run a family through the model class of transformers."""
+    release = releases("vllm").get(rules.version)
+    return release is not None and release.classes.get(model_type, "").startswith("Transformers")
 
 
 class Vllm(Runtime):
@@ -163,56 +123,40 @@ class Vllm(Runtime):
     probe = Probe("vllm_logprobs.py")
 
     def readings(self, facts: CheckpointFacts) -> list[RuntimeReading]:
-        return [self._read(facts, OLD), self._read(facts, NEW)]
+        return [self._read(facts, rules) for rules in VERSIONS]
 
     def _read(self, facts: CheckpointFacts, rules: VllmRules) -> RuntimeReading:
+        borrowed = runs_transformers_class(rules, facts.model_type)
+
         def serve(view: View) -> tuple[int | None, list[Problem]]:
-            limit, rows = derived_length(view, rules), table_rows(view, rules)
-            usable = limit
-            if view.rope_type == "longrope" and rules.longrope_default:
-                usable = min(int(view.outer_original or limit), limit)
+            limit = derived_length(view, rules, facts.section)
+            usable = served_length(view, rules, limit)
             more = " unless --max-model-len asks for more" if usable < facts.target_length <= limit else ""
             problems = length_lines(usable, facts.target_length, more)
+            rows = limit if borrowed else table_rows(view, rules, facts.section)
             if rows < usable:
                 text = f"its table has {rows} rows for {usable} tokens: later positions read out of bounds"
                 problems.append(Problem("position-table-short", text))
             return usable, problems
 
         def table(view: View) -> Table:
-            return self._table(view, rules, facts)
+            if facts.section.get(DUAL_CHUNK) and not rules.has_dual_chunk:
+                text = f"stops: {DUAL_CHUNK} belongs to an engine that these versions do not have"
+                raise CannotLoadError(text, "dual-chunk")
+            if borrowed:
+                return transformers_table(view)
+            return class_table(view, rules, facts, derived_length(view, rules, facts.section))
 
         evidence = evidence_of(self.name, rules.version, facts)
         return read(self.name, rules.version, facts, rules.view, table, serve, evidence)
-
-    def _table(self, view: View, rules: VllmRules, facts: CheckpointFacts) -> Table:
-        old, new = view.block.get("type"), view.block.get("rope_type")
-        if old is not None and new is not None and old != new and (old, new) != ("su", "longrope"):
-            raise CannotLoadError(f"stops: type is {old!r}, rope_type is {new!r}")
-        if view.rope_type == "longrope":
-            return self._longrope(view, rules, facts)
-        handler = _TYPES.get(view.rope_type)
-        return handler(view, rules) if handler else tables.unknown(view)
-
-    def _longrope(self, view: View, rules: VllmRules, facts: CheckpointFacts) -> Table:
-        if facts.model_type in INTERLEAVED:
-            raise CannotLoadError("stops: longrope serves half-split pairs only")
-        original, served = view.required(ORIGINAL), min(facts.target_length, derived_length(view, rules))
-        factors, causes = mscale_attention(view)
-        text = f"longrope is decided once per server: serving {served} tokens, short prompts are rotated as long ones"
-        is_long = served > original
-        lists_differ = list(view.block.get("short_factor") or ()) != list(view.block.get("long_factor") or ())
-        problems = (Problem("static-per-server", text),) if is_long and lists_differ else ()
-        if not rules.longrope_default:
-            return tables.longrope(view, by_batch(original), factors, (), causes)
-        return tables.longrope(view, lambda seq_len: is_long, factors, problems, causes, problems)
 
     def next_step(self, facts: CheckpointFacts) -> NextStep:
         def reader(changed: CheckpointFacts) -> RuntimeReading:
             return self._read(changed, NEW)
 
         def reaches(changed: CheckpointFacts) -> bool:
-            view = v5_view(changed)
-            return min(derived_length(view, NEW), table_rows(view, NEW)) >= facts.target_length
+            view, section = v5_view(changed), changed.section
+            return min(derived_length(view, NEW, section), table_rows(view, NEW, section)) >= facts.target_length
 
         command = f"vllm serve {facts.shell_location} --max-model-len {facts.target_length}"
         return server_step(self.name, facts, command, "--hf-overrides", reader, reaches, merges=False)

@@ -153,7 +153,13 @@ def _written(
         except RopectlError:
             continue  # this family has no such form
         yield f"{spec}{' frozen' if seq_len else ''}", patched_config(base, patch, layer_type)
-    silent = ("rope_parameters", "rope_scaling", "rope_theta", "rotary_emb_base", *family_of(base).layer_theta_keys.values())
+    silent = (
+        "rope_parameters",
+        "rope_scaling",
+        "rope_theta",
+        "rotary_emb_base",
+        *family_of(base).layer_theta_keys.values(),
+    )
     yield "nothing said", {key: value for key, value in base.items() if key not in silent}
     pairs = geometry.num_pairs
     short = [1.0 + i / (8 * pairs) for i in range(pairs)]

@@ -51,4 +51,4 @@ def test_rules_for_vllm(name: str, real_results: dict[str, Any]) -> None:
         assert ours.inv_freq == pytest.approx(real["inv_freq"], rel=RUNTIME_TABLE)
         assert ours.attention_factor == pytest.approx(real["attention_factor"], rel=RUNTIME_TABLE)
         assert ours.usable_length == real["length"]
-        assert table_rows(v5_view(checkpoint), NEW) == real["rows"]
+        assert table_rows(v5_view(checkpoint), NEW, checkpoint.section) == real["rows"]
