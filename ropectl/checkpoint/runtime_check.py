@@ -1,38 +1,41 @@
-"""``verify-runtime``: compares transformers and another runtime on the same text, token by token.
+"""``verify-runtime``: which reading of a checkpoint another program computes.
 
-The runtime is in an environment of its own, whose Python runs a small script that comes with ropectl and returns
-log-probabilities. Any difference then comes from how the runtime reads the checkpoint.
+The program is started in an environment of its own, or is a server that runs already. It is asked for the
+log-probabilities of a text; transformers computes those of the same tokens under every known reading.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import shlex
-import subprocess
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from ropectl.data.sources import open_source
-from ropectl.errors import ConfigError, DataError, MeasurementError
+from ropectl.checkpoint.endpoint.client import Client
+from ropectl.checkpoint.endpoint.detect import find_server
+from ropectl.checkpoint.verify.answer import Answer
+from ropectl.checkpoint.verify.asking import ask_server, read_key
+from ropectl.checkpoint.verify.checked_text import text_ids
+from ropectl.checkpoint.verify.known_readings import KnownReading, known_readings
+from ropectl.checkpoint.verify.likelihoods import own_likelihoods
+from ropectl.checkpoint.verify.program import ask_program, check_format, checked_python
+from ropectl.checkpoint.verify.reference import read_reference
+from ropectl.checkpoint.verify.verdict import make_record
+from ropectl.errors import ConfigError
 from ropectl.evaluate.shared_config import DEFAULT_TEXT, Text
 from ropectl.hf.config.source import ModelSource, read_config
-from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
-from ropectl.hf.model_settings import INPUTS, AllowPickle, OriginalLength, Strict, TrustRemoteCode
+from ropectl.hf.model.loading import LoadOptions
+from ropectl.hf.model_settings import INPUTS, AllowPickle, Device, OriginalLength, Strict, TrustRemoteCode
+from ropectl.hf.run_names import check_device
 from ropectl.hf.tensors.fit import check_tensors
 from ropectl.option import Option, Panel
-from ropectl.records import SCHEMA_VERSION
+from ropectl.records import to_json
 from ropectl.reporter import Reporter
-from ropectl.runs import command_line, package_versions
+from ropectl.runtimes.facts import llama_config, patch_facts, source_facts
 from ropectl.runtimes.matrix import find_probe
 from ropectl.setting_types import Settings, Tokens
-
-#: Mean difference over the text that counts as the same computation in float32 [nats a token].
-AGREEMENT = 1e-3
 
 #: Tokens compared where no length is named and the checkpoint is meant for more.
 MAX_DEFAULT_LENGTH = 4096
@@ -43,14 +46,42 @@ class RuntimeCheckSettings(Settings):
 
     model: Annotated[str, Field(description="checkpoint folder, or .gguf file for llama.cpp"), Option(metavar="MODEL")]
     runtime: Annotated[
-        str, Field(description="runtime: vllm or llama.cpp"), Option(Panel.runtime, "NAME", offers="asked_runtimes")
-    ]
+        str | None,
+        Field(description="runtime to start: vllm or llama.cpp"),
+        Option(Panel.runtime, "NAME", offers="asked_runtimes"),
+    ] = None
     python: Annotated[
-        Path,
+        Path | None,
         Field(description="Python of the environment that holds the runtime"),
         Option(Panel.runtime, "PATH"),
         INPUTS,
-    ]
+    ] = None
+    endpoint: Annotated[
+        str | None,
+        Field(description="address of a running server instead: vLLM, sglang or llama-server"),
+        Option(Panel.runtime, "URL"),
+    ] = None
+    served_model: Annotated[
+        str | None,
+        Field(description="name under which the server serves the checkpoint"),
+        Option(Panel.runtime, "NAME", ("--model",), "the only one"),
+    ] = None
+    api_key_env: Annotated[
+        str | None,
+        Field(description="environment variable that holds the server's key"),
+        Option(Panel.runtime, "NAME"),
+    ] = None
+    timeout: Annotated[
+        float,
+        Field(gt=0, le=86_400, description="longest wait for an answer of the server [seconds]"),
+        Option(Panel.runtime, "S"),
+    ] = 600.0
+    reference: Annotated[
+        str | None,
+        Field(description="folder that a GGUF file was converted from, to compute in place of the file"),
+        Option(Panel.runtime, "FOLDER", offers="models"),
+        INPUTS,
+    ] = None
     text: Text = DEFAULT_TEXT
     length: Annotated[
         Tokens | None,
@@ -59,140 +90,127 @@ class RuntimeCheckSettings(Settings):
     ] = None
     positions: Annotated[
         int | None,
-        Field(ge=1, description="tokens to compare, evenly spread"),
-        Option(Panel.measurement, "N", default="all"),
+        Field(ge=8, description="tokens to compare, evenly spread"),
+        Option(Panel.measurement, "N", default="all; 64 for llama-server, which takes a request for each"),
     ] = None
     original_length: OriginalLength = None
     trust_remote_code: TrustRemoteCode = False
     strict: Strict = False
     allow_pickle: AllowPickle = False
+    device: Device = "auto"
+
+    def check_typed(self) -> None:
+        """Checks the device."""
+        check_device(self.device)
 
 
 def verify_runtime(settings: RuntimeCheckSettings, reporter: Reporter | None = None) -> dict[str, Any]:
-    """Returns how much the log-probabilities of a runtime and of transformers differ on one checkpoint.
+    """Returns which reading of a checkpoint another program computes, as the JSON values of a record.
 
     Args:
-        settings: The checkpoint, the runtime and the text.
+        settings: The checkpoint, the program and the text.
         reporter: Shows progress and notes.
 
     Raises:
-        ConfigError: If the checkpoint is not in the runtime's format, or there is no such Python.
-        MeasurementError: If the runtime fails.
+        ConfigError: If the checkpoint is not in the program's format, or there is no such Python or server.
+        MeasurementError: If the program fails.
     """
     reporter = reporter or Reporter()
-    probe = find_probe(settings.runtime)
-    source = read_config(
-        settings.model, None, settings.original_length, settings.trust_remote_code, strict=settings.strict
-    )
-    if (source.gguf_file is not None) != probe.reads_gguf:
-        wanted = "a .gguf file" if probe.reads_gguf else "a checkpoint folder"
-        raise ConfigError(f"{settings.runtime} reads {wanted}; {settings.model} is not one.", f"Give {wanted}.")
+    _check_together(settings)
+    probe = None if settings.runtime is None else find_probe(settings.runtime)
+    read = settings.original_length, settings.trust_remote_code
+    given = read_config(settings.model, None, *read, strict=settings.strict)
+    source = given if settings.reference is None else read_reference(settings.reference, given, *read, settings.strict)
     if source.adapter is not None:
         raise ConfigError(
-            f"{settings.model} is an adapter, and the runtime would only see its base.",
-            f"Merge it first: ropectl patch {shlex.quote(settings.model)} -o merged",
+            f"{source.name} is an adapter, and the runtime would only see its base.",
+            f"Merge it first: ropectl patch {shlex.quote(source.name)} -o merged",
         )
-    python = settings.python.expanduser().absolute()  # the runtime starts in another folder; links stay, as in venvs
-    if not (python.is_file() and os.access(python, os.X_OK)):
-        raise ConfigError(
-            f"There is no Python at {settings.python}.", "Give the environment's: --python ENV/bin/python"
-        )
+    if probe is not None and settings.runtime is not None:
+        check_format(settings.runtime, probe, given)
+    python = None if settings.python is None else checked_python(settings.python)
     check_tensors(source)
     for warning in source.rope.warnings:
         reporter.note(warning)
     target = max(source.rope.capacity(source.rope.method) or 0, source.rope.max_position_embeddings)
-    if settings.length is not None and settings.length >= target:  # runtimes refuse more than the checkpoint declares
+    length = _length(settings, source, target)
+    options = LoadOptions("float32", settings.device, settings.trust_remote_code, settings.allow_pickle)
+
+    def make_ids(count: int) -> list[int]:
+        return text_ids(settings.text, source, options, count)
+
+    if probe is not None and python is not None and settings.runtime is not None:
+        ids = make_ids(length)
+        reporter.start(f"{len(ids)} tokens in {settings.runtime}")
+        answer = ask_program(settings.runtime, probe, python, given, ids, settings.positions)
+    else:
+        answer = _ask_endpoint(settings, source, make_ids, length, reporter)
+    readings = _readings(given, source, target, answer)
+    found = own_likelihoods(source, options, readings, answer.ids, answer.passages, reporter)
+    return to_json(make_record(settings.model, settings.reference, source, target, answer, found))
+
+
+def _check_together(settings: RuntimeCheckSettings) -> None:
+    """Checks that settings name one program, and nothing that another way of asking would need.
+
+    Raises:
+        ConfigError: If they do not.
+    """
+    if (settings.runtime is None) == (settings.endpoint is None):
+        what = "which program to ask" if settings.runtime is None else "one program, not two"
+        raise ConfigError(
+            f"Say {what}.", "Type --runtime NAME --python PATH to start one, or --endpoint URL for a running server."
+        )
+    if settings.runtime is not None and settings.python is None:
+        raise ConfigError(
+            "--runtime needs the Python of the environment that holds it.",
+            f"Type for example: --runtime {settings.runtime} --python ENV/bin/python",
+        )
+    fields = type(settings).model_fields
+    of_other = ("python",) if settings.endpoint is not None else ("served_model", "api_key_env", "timeout")
+    idle = [name for name in of_other if getattr(settings, name) != fields[name].default]
+    if idle:
+        option = "--model" if idle[0] == "served_model" else f"--{idle[0].replace('_', '-')}"
+        way = "--endpoint" if settings.endpoint is not None else "--runtime"
+        raise ConfigError(f"{option} has no effect with {way}.", "Leave it out.")
+
+
+def _length(settings: RuntimeCheckSettings, source: ModelSource, target: int) -> int:
+    """Returns how long the text is [tokens].
+
+    Raises:
+        ConfigError: If more is asked for than the checkpoint is meant for: programs refuse more than it declares.
+    """
+    if settings.length is not None and settings.length >= target:
         raise ConfigError(
             f"length = {settings.length} is not below what {source.name} is meant for, {target} tokens, and the runtime "
             "generates one more.",
             f"Type for example: --length {target - 1}",
         )
-    options = LoadOptions("float32", "cpu", settings.trust_remote_code, settings.allow_pickle)
-    ids = _token_ids(settings, source, options, settings.length or min(target, MAX_DEFAULT_LENGTH) - 1)
-    positions = _positions(len(ids), settings.positions)
-    reporter.start(f"{len(ids)} tokens in transformers")
-    ours = _own_logprobs(source, options, ids)
-    reporter.start(f"{len(ids)} tokens in {settings.runtime}")
-    place = Path(source.location) / (source.gguf_file or "")
-    location = str(place.absolute()) if place.exists() else source.location  # else it is on the hub
-    theirs = _run(python, probe.path, location, ids, positions)
-    return _record(settings, source, ids, positions, [ours[position - 1] for position in positions], theirs)
+    return settings.length or min(target, MAX_DEFAULT_LENGTH) - 1
 
 
-def _token_ids(settings: RuntimeCheckSettings, source: ModelSource, options: LoadOptions, length: int) -> list[int]:
-    """Returns the beginning of the first document that is long enough."""
-    tokenizer = load_tokenizer(source, options)
-    longest = 0
-    for document in open_source(settings.text):
-        ids = list(document.input_ids or tokenizer(document.text[: 20 * length])["input_ids"])
-        if len(ids) >= length:
-            return ids[:length]
-        longest = max(longest, len(ids))
-    raise DataError(
-        f"{settings.text}: no document has {length} tokens; the longest has {longest}.", f"Use --length {longest}."
-    )
-
-
-def _positions(num_tokens: int, wanted: int | None) -> list[int]:
-    if wanted is None or wanted >= num_tokens - 1:
-        return list(range(1, num_tokens))
-    return sorted({round(1 + k * (num_tokens - 2) / max(wanted - 1, 1)) for k in range(wanted)})
-
-
-def _own_logprobs(source: ModelSource, options: LoadOptions, ids: list[int]) -> list[float]:
-    import torch
-
-    from ropectl.evaluate.forward import Forward
-
-    nll: list[float] = Forward.of(load_model(source, options)).token_nll(torch.tensor([ids]))[0].tolist()
-    return [-value for value in nll]
-
-
-def _run(python: Path, script: Path, location: str, ids: list[int], positions: list[int]) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as scratch:
-        task = Path(scratch) / "ids.json"
-        task.write_text(json.dumps({"token_ids": ids, "positions": positions}))
-        command = [str(python), str(script), location, str(task)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=scratch)
-    lines = done.stdout.strip().splitlines()
-    try:
-        result: dict[str, Any] = json.loads(lines[-1])
-    except (IndexError, ValueError):
-        last = "\n".join((done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-5:])
-        raise MeasurementError(f"The runtime failed with exit code {done.returncode}:\n{last}") from None
-    return result
-
-
-def _record(
+def _ask_endpoint(
     settings: RuntimeCheckSettings,
     source: ModelSource,
-    ids: Sequence[int],
-    positions: Sequence[int],
-    ours: Sequence[float],
-    theirs: dict[str, Any],
-) -> dict[str, Any]:
-    differences = [theirs_one - own for own, theirs_one in zip(ours, theirs["logprobs"], strict=True)]
-    magnitudes = sorted(abs(difference) for difference in differences)
-    mean = sum(magnitudes) / len(magnitudes)
+    make_ids: Callable[[int], list[int]],
+    length: int,
+    reporter: Reporter,
+) -> Answer:
+    client = Client(str(settings.endpoint), read_key(settings.api_key_env), settings.timeout)
+    server = find_server(client, settings.served_model)
+    reporter.note(f"{client.url} is {server.kind}{f' {server.version}' if server.version else ''}.")
     trained = source.rope.geometry.original_max_position_embeddings
-    past = [abs(d) for d, position in zip(differences, positions, strict=True) if position >= trained]
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "model": settings.model,
-        "method": str(source.rope.method),
-        "geometry": source.rope.geometry.to_json(),
-        "runtime": settings.runtime,
-        "runtime_version": theirs["version"],
-        "num_tokens": len(ids),
-        "num_compared": len(differences),
-        "num_past_trained_length": len(past),
-        "nll_transformers": -sum(ours) / len(ours),
-        "nll_runtime": -sum(theirs["logprobs"]) / len(ours),
-        "mean_difference": mean,
-        "mean_difference_past_trained_length": sum(past) / len(past) if past else None,
-        "max_difference": magnitudes[-1],
-        "allowed": AGREEMENT,
-        "agrees": mean <= AGREEMENT,
-        "versions": package_versions(),
-        "command": command_line(),
-    }
+    return ask_server(server, make_ids, length, trained, settings.positions, reporter)
+
+
+def _readings(given: ModelSource, source: ModelSource, target: int, answer: Answer) -> list[KnownReading]:
+    """Returns the readings of the checkpoint; a GGUF file's own keys make one where a folder is the reference."""
+    rope = source.rope
+    facts = source_facts(source, None)
+    if facts is None:  # a GGUF file: what runtimes make of the same scaling in a config
+        facts = patch_facts(llama_config(rope.geometry), rope.geometry, rope.method, source.name, target_length=target)
+    lengths = [passage.num_tokens for passage in answer.passages]
+    own_keys = ("gguf-keys", "as the keys of the GGUF file say", given.rope.method, given.rope.geometry)
+    others = [own_keys] if given is not source else []
+    return known_readings(rope.method, rope.geometry, target, lengths, facts, others)

@@ -6,6 +6,7 @@ The keys are declared only here, in the order in which they are written. :func:`
 
 from __future__ import annotations
 
+from ropectl.records.bounds import FEW_DOCUMENTS, MIN_TRIALS, NO_CHANGE
 from ropectl.records.comparison_record import (
     ComparisonFrame,
     ComparisonManifest,
@@ -33,6 +34,7 @@ from ropectl.records.perplexity_record import (
     PositionBin,
 )
 from ropectl.records.plan_record import PlannedModel, PlannedTraining, PlanRecord
+from ropectl.records.runtime_check_record import NONE, UNDECIDED, AskedServer, ReadingFit, RuntimeCheckRecord
 from ropectl.records.runtime_reading import NextStep, Problem, ReadingEvidence, RuntimeReading
 from ropectl.records.tasks_record import (
     GivenAnswer,
@@ -45,7 +47,6 @@ from ropectl.records.tasks_record import (
     TasksReach,
     TasksRecord,
 )
-from ropectl.records.thresholds import FEW_DOCUMENTS, MIN_TRIALS, NO_CHANGE
 from ropectl.records.training_record import (
     MetricsLine,
     TrainingEngine,
@@ -57,8 +58,11 @@ from ropectl.records.training_record import (
 __all__ = [
     "FEW_DOCUMENTS",
     "MIN_TRIALS",
+    "NONE",
     "NO_CHANGE",
     "SCHEMA_VERSION",
+    "UNDECIDED",
+    "AskedServer",
     "Bootstrap",
     "ComparisonFrame",
     "ComparisonManifest",
@@ -93,6 +97,8 @@ __all__ = [
     "Problem",
     "Reach",
     "ReadingEvidence",
+    "ReadingFit",
+    "RuntimeCheckRecord",
     "RuntimeReading",
     "ScalingBefore",
     "SourceRecord",

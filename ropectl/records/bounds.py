@@ -1,4 +1,4 @@
-"""Types with the bounds of measured numbers; records are checked against them when they are read."""
+"""Types with the bounds of measured numbers, against which records are checked when they are read, and what can be relied on."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ REASONS: Mapping[str, str] = {
     "score": "a score is between 0 and 1",
     "bits_per_byte": "bits per byte are not less than 0",
 }
+
+#: Verdicts on fewer documents are marked.
+FEW_DOCUMENTS = 8
+
+#: Fewer passkey trials at a length give no verdict.
+MIN_TRIALS = 20
+
+#: Relative changes of perplexity below this are none: passes differ by rounding.
+NO_CHANGE = 5e-4

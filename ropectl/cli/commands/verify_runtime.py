@@ -16,11 +16,17 @@ def verify_runtime(
     settings: RuntimeCheckSettings,
     out: options.OutFile = None,
     overwrite: options.Overwrite = False,
-    format: options.OutputFormat = options.Format.human,
+    format: options.TableFormat = options.Format.human.value,
 ) -> None:
-    """Compare another runtime with transformers on a checkpoint: log-probabilities of the same text, in float32.
+    """Say which reading of a checkpoint a running server computes, or a runtime that is started, by log-probabilities.
 
-    Exit code 1 where the two differ by more than 0.001 nats a token on average.
+    Transformers computes the same tokens as the checkpoint means them and under every known fault: unscaled, another
+    attention factor, base, trained length, factor or list. Exit code 1 where another reading fits than the one that was
+    meant, or none, or where the server takes fewer tokens than were asked for.
+
+    Example: ropectl verify-runtime my-model-yarn4 --endpoint http://localhost:8000
+
+    Example: ropectl verify-runtime model.Q8_0.gguf --endpoint http://localhost:8080 --reference my-model-yarn4
 
     Example: ropectl verify-runtime my-model-yarn4 --runtime vllm --python ~/vllm/bin/python
 
@@ -29,13 +35,12 @@ def verify_runtime(
     from ropectl.checkpoint.runtime_check import verify_runtime as run
     from ropectl.cli import output
     from ropectl.cli.progress import BarReporter
-    from ropectl.report.views.verify_runtime import runtime_check_parts
+    from ropectl.report.views.verify_runtime import VIEW
 
     output.check_new(out, overwrite, settings)
     output.quiet_libraries()
     with BarReporter() as reporter:
         record = run(settings, reporter)
-    output.print_report(record, format, runtime_check_parts)
-    output.write_record(record, out)
-    if not record["agrees"]:
+    output.present(record, VIEW, format, out)
+    if not record["as_meant"]:
         raise typer.Exit(1)

@@ -13,6 +13,7 @@ from ropectl.records import (
     MethodRow,
     PasskeyRecord,
     PerplexityRecord,
+    RuntimeCheckRecord,
     TasksRecord,
     UnfinishedTraining,
 )
@@ -27,7 +28,7 @@ MAX_SUBJECTS = 40
 
 def evidence_of(record: AnyRecord) -> Evidence:
     """Returns what the figures of one record are drawn from."""
-    if isinstance(record, HarnessRecord | UnfinishedTraining):
+    if isinstance(record, HarnessRecord | RuntimeCheckRecord | UnfinishedTraining):
         return Evidence([])
     same = not isinstance(record, ComparisonRecord) or record.same_tokens
     remarks = () if same else ("The models read the text in different tokens; bits per byte can be compared.",)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ropectl.records import HarnessRecord, InspectionRecord, PasskeyRecord, PerplexityRecord, TasksRecord
+from ropectl.records import (
+    HarnessRecord,
+    InspectionRecord,
+    PasskeyRecord,
+    PerplexityRecord,
+    RuntimeCheckRecord,
+    TasksRecord,
+)
 from ropectl.report.blocks import Block, Hidden, Points, Section
 from ropectl.report.document import LEAD, NOTE, WARNING, Sentence, Table, facts
 from ropectl.report.page.method_sections import method_blocks
@@ -17,6 +24,7 @@ from ropectl.report.views.eval_tasks import tasks_parts
 from ropectl.report.views.harness_results import harness_parts
 from ropectl.report.views.inspect import MAX_ROWS, inspection_facts, pairs_table
 from ropectl.report.views.task_previews import METRIC_NOTES
+from ropectl.report.views.verify_runtime import runtime_check_parts, verdict_sentences
 from ropectl.rope.method import short_spec
 
 
@@ -137,3 +145,9 @@ def inspection_sections(record: InspectionRecord) -> list[Section]:
 def harness_sections(record: HarnessRecord) -> list[Section]:
     """Returns the results of lm-evaluation-harness."""
     return [Section("Numbers", "numbers", harness_parts(record))]
+
+
+def runtime_check_sections(record: RuntimeCheckRecord) -> list[Section]:
+    """Returns which reading of a checkpoint a runtime computes."""
+    verdict: list[Block] = list(verdict_sentences(record))
+    return [Section("Verdict", "verdict", verdict), Section("Numbers", "numbers", runtime_check_parts(record)[:2])]

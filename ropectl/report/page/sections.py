@@ -15,6 +15,7 @@ from ropectl.records import (
     InspectionRecord,
     PasskeyRecord,
     PerplexityRecord,
+    RuntimeCheckRecord,
     TasksRecord,
     UnfinishedTraining,
 )
@@ -28,6 +29,7 @@ from ropectl.report.page.measurements import (
     method_section,
     passkey_sections,
     perplexity_sections,
+    runtime_check_sections,
     tasks_sections,
 )
 from ropectl.report.page.method_sections import methods_section
@@ -53,6 +55,7 @@ _TITLES = {
     "finetune": "Training of {model}",
     "run": "Training of {model}, unfinished",
     "harness": "Ordinary tasks on {model}",
+    "runtime-check": "What a runtime computes of {model}",
 }
 
 #: The sections of a single measurement, by what it is.
@@ -62,6 +65,7 @@ _MEASURED: dict[type, Callable[[Any], list[Section]]] = {
     TasksRecord: tasks_sections,
     InspectionRecord: inspection_sections,
     HarnessRecord: harness_sections,
+    RuntimeCheckRecord: runtime_check_sections,
 }
 
 

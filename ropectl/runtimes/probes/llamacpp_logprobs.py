@@ -8,9 +8,7 @@ IDS.json is ``{"token_ids": [...], "positions": [...]}``; without ``positions`` 
 scored. LOGPROBS.json is ``{"runtime", "version", "positions", "logprobs"}``: ``logprobs[k]`` [nats] belongs
 to ``token_ids[positions[k]]`` given all tokens before it.
 
-The server returns probabilities of generated tokens only, but those of the model before any sampling. So
-each scored token is generated: one step from its prefix, with a bias that leaves the sampler no other choice.
-The prefix stays in the cache from one position to the next: the whole costs one pass over the text.
+How a token is scored is said in ``llamacpp_scorer.py``, which lies next to this file.
 """
 
 from __future__ import annotations
@@ -22,12 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import xllamacpp
-
-#: Leaves the sampler no choice; the probability that is returned is the one before it.
-BIAS = 1e6
-
-#: More than any vocabulary has; the server cuts it down.
-EVERY_TOKEN = 1 << 24
+from llamacpp_scorer import Scorer, ScoringError
 
 SCALING = {
     "none": "LLAMA_ROPE_SCALING_TYPE_NONE",
@@ -79,53 +72,6 @@ def common_params(arguments: argparse.Namespace, num_tokens: int) -> Any:
     return params
 
 
-class Scorer:
-    """Asks the server for one token after another."""
-
-    def __init__(self, server: Any, token_ids: list[int]) -> None:
-        self.server, self.token_ids = server, token_ids
-        self.whole: list[int] = []
-
-    def score(self, position: int) -> float:
-        """Returns the log-probability of the token at ``position`` after all before it [nats]."""
-        prefix, token = self.token_ids[:position], self.token_ids[position]
-        entry = self.generate(prefix, token, 1)
-        if entry is None:
-            # A token that ends inside a character is held back, and its probability with it. Another is
-            # generated in its place, and the probabilities of all tokens are read.
-            for other in [*self.whole, *dict.fromkeys(self.token_ids)]:
-                entry = self.generate(prefix, other, EVERY_TOKEN)
-                if entry is not None:
-                    self.whole = [other]
-                    return next(float(top["logprob"]) for top in entry["top_logprobs"] if top["id"] == token)
-            raise SystemExit(
-                "Every token of the text ends inside a character: llama.cpp gives no probabilities for it."
-            )
-        if entry["id"] != token:
-            raise SystemExit(f"llama.cpp scored token {entry['id']} at position {position}, not {token}.")
-        self.whole = [token]
-        return float(entry["logprob"])
-
-    def generate(self, prefix: list[int], token: int, num_probabilities: int) -> Any:
-        """Returns what the server says of the one token that it generates; None where it holds the token back."""
-        request = {
-            "prompt": prefix,
-            "n_predict": 1,
-            "n_probs": num_probabilities,
-            "cache_prompt": True,
-            "samplers": ["temperature"],
-            "temperature": 1.0,
-            "logit_bias": [[token, BIAS]],
-        }
-        answer = self.server.handle_completions(request)
-        if "choices" not in answer:
-            raise SystemExit(f"llama.cpp answered: {answer}")
-        if answer["usage"]["prompt_tokens"] != len(prefix):
-            raise SystemExit(f"llama.cpp read {answer['usage']['prompt_tokens']} tokens, not {len(prefix)}.")
-        logprobs = answer["choices"][0]["logprobs"]
-        return logprobs["content"][0] if logprobs and logprobs["content"] else None
-
-
 def main() -> None:
     arguments = parse_arguments()
     given = json.loads(arguments.ids.read_text())
@@ -133,8 +79,11 @@ def main() -> None:
     positions = given.get("positions") or list(range(1, len(token_ids)))
     if not all(0 < position < len(token_ids) for position in positions):
         raise SystemExit(f"Positions are from 1 to {len(token_ids) - 1}: a token is scored after at least one other.")
-    scorer = Scorer(xllamacpp.Server(common_params(arguments, len(token_ids))), token_ids)
-    scored = {position: scorer.score(position) for position in sorted(positions)}
+    scorer = Scorer(xllamacpp.Server(common_params(arguments, len(token_ids))).handle_completions, token_ids)
+    try:
+        scored = {position: scorer.score(position) for position in sorted(positions)}
+    except ScoringError as error:
+        raise SystemExit(str(error)) from None
     result = {
         "runtime": "llama.cpp",
         "version": f"xllamacpp {xllamacpp.__version__}",

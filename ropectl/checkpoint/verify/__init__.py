@@ -1,0 +1,1 @@
+"""``verify-runtime``: which reading of a checkpoint another program computes."""
