@@ -89,13 +89,14 @@ def known_readings(
         others: Further readings, each as code, text, method and geometry.
     """
     meant = Rotation(method, geometry)
-    found = [KnownReading(AS_MEANT, "as the config means it", meant, meant)]
-    for code, text, rotation in _faults(meant, target):
-        found.append(KnownReading(code, text, rotation, rotation))
-    found += _lists(meant, lengths)
-    for code, text, other, its_geometry in others:
-        rotation = Rotation(other, its_geometry)
-        found.append(KnownReading(code, text, rotation, rotation))
+    unscaled = Rotation(NoScaling(), geometry)
+    found = [
+        KnownReading(AS_MEANT, "as the config means it", meant, meant),
+        KnownReading("unscaled", "no scaling at all", unscaled, unscaled),
+        *_lists(meant, lengths),
+    ]
+    keys = ((code, text, Rotation(other, its_geometry)) for code, text, other, its_geometry in others)
+    found += [KnownReading(code, text, each, each) for code, text, each in (*_faults(meant, target), *keys)]
     if facts is not None:
         found += _of_runtimes(geometry, lengths, facts)
     return _distinct(found, lengths, geometry.original_max_position_embeddings)
@@ -105,7 +106,6 @@ def _faults(meant: Rotation, target: int) -> Iterator[tuple[str, str, Rotation]]
     method, geometry = meant.method, meant.geometry
     trained, base = geometry.original_max_position_embeddings, geometry.rope_theta
     none, factor = NoScaling(), getattr(method, "factor", None)
-    yield "unscaled", "no scaling at all", Rotation(none, geometry)
     yield from _attention_faults(meant, target)
     if base != FALLBACK_THETA:
         dropped = replace(geometry, rope_theta=FALLBACK_THETA)

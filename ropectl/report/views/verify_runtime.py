@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ropectl.records import NONE, UNDECIDED, ReadingFit, RuntimeCheckRecord
-from ropectl.report.document import BAD, GOOD, WARNING, Cell, Column, Part, Row, Sentence, Table, View, columns, facts
+from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table, View, columns, facts
 from ropectl.report.tables.words import NOT_AVAILABLE
 from ropectl.rope.method import short_spec
 
@@ -38,10 +38,10 @@ def verdict_sentences(record: RuntimeCheckRecord) -> list[Sentence]:
         context = record.server.context
         if context < record.target_length:
             text = f"It takes {context} of the {record.target_length} tokens that the checkpoint is meant for."
-            found.append(Sentence(text, WARNING))
+            found.append(Sentence(text))
     if not record.num_past_trained_length:
         text = "No token past the trained length was compared: faults that show only there were not looked for."
-        found.append(Sentence(text, WARNING))
+        found.append(Sentence(text))
     if record.alike and record.verdict != UNDECIDED:
         names = "; ".join(dict.fromkeys(record.named(code).text for code in record.alike))
         found.append(Sentence(f"This text does not tell it from: {names}."))
