@@ -111,7 +111,7 @@ def test_functions_are_short() -> None:
 
 
 #: Views of what is not a record, and of what has no type yet.
-UNTYPED_VIEWS = {"choices.py", "env.py", "estimates.py", "self_test.py", "task_previews.py", "verify_runtime.py"}
+UNTYPED_VIEWS = {"choices.py", "env.py", "estimates.py", "self_test.py", "task_previews.py"}
 
 
 def test_views_take_objects() -> None:
