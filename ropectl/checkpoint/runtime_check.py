@@ -25,6 +25,8 @@ from ropectl.checkpoint.verify.reference import read_reference
 from ropectl.checkpoint.verify.verdict import make_record
 from ropectl.errors import ConfigError
 from ropectl.evaluate.shared_config import DEFAULT_TEXT, Text
+from ropectl.hf.config.dialects import text_section
+from ropectl.hf.config.families import LATENT_ATTENTION_KEY
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model.loading import LoadOptions
 from ropectl.hf.model_settings import INPUTS, AllowPickle, Device, OriginalLength, Strict, TrustRemoteCode
@@ -213,4 +215,5 @@ def _readings(given: ModelSource, source: ModelSource, target: int, answer: Answ
     lengths = [passage.num_tokens for passage in answer.passages]
     own_keys = ("gguf-keys", "as the keys of the GGUF file say", given.rope.method, given.rope.geometry)
     others = [own_keys] if given is not source else []
-    return known_readings(rope.method, rope.geometry, target, lengths, facts, others)
+    is_latent = text_section(source.config).get(LATENT_ATTENTION_KEY) is not None
+    return known_readings(rope.method, rope.geometry, target, lengths, facts, others, is_latent)

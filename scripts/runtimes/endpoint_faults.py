@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -37,7 +38,7 @@ from ropectl.reporter import Reporter
 from ropectl.runs import write_json
 from ropectl.runtimes.facts import source_facts
 
-TRAINED, FACTOR, NUM_TOKENS, PORT = 512, 4, 800, 8377
+TRAINED, FACTOR, NUM_TOKENS = 512, 4, 800
 A = 1.1386294361119891
 OPTIONS = LoadOptions("float32", "cpu")
 
@@ -76,11 +77,10 @@ def _override(**block: Any) -> str:
 
 
 FAULTS = (
-    *(Fault("llama-server", "", "as-meant", weights) for weights in ("F32", "BF16", "Q8_0", "Q4_0", "Q4_1")),
-    Fault("llama-server", "--rope-scaling none", "unscaled"),
+    *(Fault("llama-server", "", "as-meant", weights) for weights in ("Q8_0", "Q4_0", "Q4_1", "BF16", "F32")),
+    Fault("llama-server", "--rope-scaling none", "unscaled", "Q8_0"),
     Fault("llama-server", "--rope-scaling none", "unscaled", "Q4_0"),
-    Fault("llama-server", f"--yarn-attn-factor {1 / A:.6f}", "attention-factor-missing"),
-    Fault("llama-server", f"--yarn-attn-factor {A:.6f}", "attention-factor-twice"),
+    Fault("llama-server", f"--yarn-attn-factor {1 / A:.6f}", "attention-factor-missing", "Q8_0"),
     Fault("llama-server", f"--yarn-attn-factor {A:.6f}", "attention-factor-twice", "Q4_0"),
     Fault("llama-server", "--rope-freq-base 10000", "theta-dropped", "Q8_0"),
     Fault("llama-server", "--yarn-orig-ctx 2048", "original-length-ignored", "Q8_0"),
@@ -133,18 +133,25 @@ def likelihoods(source: ModelSource, ids: list[int], work: Path) -> Likelihoods:
     return Likelihoods(readings, json.loads(file.read_text())["logprobs"], {})
 
 
-def start(fault: Fault, work: Path, pythons: dict[str, Path]) -> subprocess.Popen[bytes]:
+def free_port() -> int:
+    """Returns a port on which nobody listens."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def start(fault: Fault, work: Path, pythons: dict[str, Path], port: int) -> subprocess.Popen[bytes]:
     """Starts a server."""
     python = str(pythons[fault.server])
     flags = fault.flags.split()
     if fault.server == "vllm":
         command = [
             python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(work / "yarn4"), "--enforce-eager",
-            "--port", str(PORT), "--max-num-seqs", "2", *flags,
+            "--port", str(port), "--max-num-seqs", "2", *flags,
         ]  # fmt: skip
     else:
         script = Path(__file__).with_name("serve_llamacpp.py")
-        command = [python, str(script), str(work / f"{fault.weights}.gguf"), "--port", str(PORT), *flags]
+        command = [python, str(script), str(work / f"{fault.weights}.gguf"), "--port", str(port), *flags]
     log = (work / "server.log").open("wb")
     more = {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"}
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **more})
@@ -165,16 +172,18 @@ def wait(client: Client, process: subprocess.Popen[bytes], seconds: float = 400)
 
 def check(fault: Fault, source: ModelSource, ids: list[int], found: Likelihoods, work: Path, pythons: Any) -> Any:
     """Returns the record of one row."""
-    process = start(fault, work, pythons)
+    port = free_port()
+    process = start(fault, work, pythons, port)
     try:
-        server = wait(Client(f"http://127.0.0.1:{PORT}"), process)
+        server = wait(Client(f"http://127.0.0.1:{port}"), process)
         answer = ask_server(server, lambda count: ids[:count], len(ids), TRAINED, None, Reporter())
     finally:
         process.terminate()
         process.wait(60)
     rows = [[row[position - 1] for position in answer.positions] for row in found.logprobs]
     mine = Likelihoods(found.readings, rows, {})
-    return to_json(make_record(source.name, None, source, source.rope.max_position_embeddings, answer, mine))
+    record = make_record(source.name, None, source, source.rope.max_position_embeddings, answer, mine)
+    return {**to_json(record), "positions": answer.positions, "logprobs": answer.logprobs}
 
 
 def named(record: dict[str, Any]) -> str:

@@ -102,7 +102,11 @@ def test_quantised_weights_raise_no_false_alarm(
 
 def test_the_wrong_list(checkpoint: Checkpoint, ropectl: Run) -> None:
     """A server that decides once which list of longrope holds, and one that never leaves the short one."""
-    lists = {"short_factor": [1 + k / 8 for k in range(8)], "long_factor": [1 + k / 2 for k in range(8)], "attention_factor": 1.1}
+    lists = {
+        "short_factor": [1 + k / 8 for k in range(8)],
+        "long_factor": [1 + k / 2 for k in range(8)],
+        "attention_factor": 1.1,
+    }
     block = {**YARN, "rope_type": "longrope", **lists}
     model = checkpoint(max_position_embeddings=4 * TRAINED, rope_parameters=block)
     for changes, code, verdict in (

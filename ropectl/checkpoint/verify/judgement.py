@@ -18,11 +18,15 @@ AGREEMENT = 1e-3
 #: No arithmetic of the same weights is further off on average; 4-bit weights of a small model are off by about 0.1 [nats a token].
 MOST_NOISE = 0.35
 
-#: How far the nearest reading may be off past the trained length, in terms of how far it is off before.
+#: How far the nearest reading may be off past the trained length, in terms of how far it is off before. A cache in
+#: half precision alone makes it several times as much, but of little.
 MOST_GROWTH = 2.5
 
 #: Distances below this are arithmetic at any length [nats a token].
 LEAST_NOISE = 2e-3
+
+#: What grows is not put down to noise where it is more than this share of what the next reading is off.
+MOST_GROWN = 0.2
 
 #: Half width of an interval, in standard errors: two readings are told apart where it does not hold 0.
 SURE = 3.0
@@ -114,7 +118,7 @@ def judge(theirs: Sequence[float], readings: Sequence[Sequence[float]], is_beyon
         )
         for k in range(len(readings))
     ]
-    reason = _unexplained(theirs, readings, nearest, fits[nearest])
+    reason = _unexplained(theirs, readings, nearest, fits)
     alike = [k for k, fit in enumerate(fits) if fit.fits]
     if reason:
         return Judgement(fits, nearest, None, None, [], reason)
@@ -138,11 +142,16 @@ def interval(values: Sequence[float]) -> Interval:
     return Interval(center, center - half, center + half)
 
 
-def _unexplained(theirs: Sequence[float], readings: Sequence[Sequence[float]], nearest: int, fit: Fit) -> str:
+def _unexplained(
+    theirs: Sequence[float], readings: Sequence[Sequence[float]], nearest: int, fits: Sequence[Fit]
+) -> str:
     """Returns why even the nearest reading does not explain what the program said; "" where it does."""
+    fit, others = fits[nearest], [other.beyond for other in fits if not other.fits and other.beyond is not None]
     if fit.distance > MOST_NOISE:
         return f"the nearest is {fit.distance:.2g} nats a token off: more than the arithmetic of any type of weights"
-    if fit.below is not None and fit.beyond is not None and fit.beyond > MOST_GROWTH * max(fit.below, LEAST_NOISE):
+    below, beyond = fit.below, fit.beyond
+    grows = below is not None and beyond is not None and beyond > MOST_GROWTH * max(below, LEAST_NOISE)
+    if grows and others and beyond > MOST_GROWN * min(others):
         return (
             f"the nearest is {fit.beyond:.1e} nats a token off past the trained length, and {fit.below:.1e} up to it: "
             "noise does not grow so"

@@ -77,6 +77,7 @@ def known_readings(
     lengths: Sequence[int],
     facts: CheckpointFacts | None = None,
     others: Iterable[tuple[str, str, ScalingMethod, RopeGeometry]] = (),
+    is_latent: bool = False,
 ) -> list[KnownReading]:
     """Returns the readings that differ from one another, the one that was meant first.
 
@@ -87,6 +88,8 @@ def known_readings(
         lengths: Lengths of the sequences that are asked for [tokens].
         facts: The config, for the rules of runtimes; None where there is none.
         others: Further readings, each as code, text, method and geometry.
+        is_latent: Whether attention is latent: its softmax scale follows the type of the block, so that a table in a
+            block of another type would be computed with another scale.
     """
     meant = Rotation(method, geometry)
     unscaled = Rotation(NoScaling(), geometry)
@@ -99,6 +102,8 @@ def known_readings(
     found += [KnownReading(code, text, each, each) for code, text, each in (*_faults(meant, target), *keys)]
     if facts is not None:
         found += _of_runtimes(geometry, lengths, facts)
+    if is_latent:
+        found = [each for each in found if type(each.beyond.method) in (type(method), NoScaling)]
     return _distinct(found, lengths, geometry.original_max_position_embeddings)
 
 
