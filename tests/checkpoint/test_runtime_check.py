@@ -31,7 +31,8 @@ class LLM:
             config.rope_parameters = {"rope_type": "default", "rope_theta": config.rope_parameters["rope_theta"]}
         if os.environ.get("STAND_IN_FAILS"):
             raise RuntimeError("no such kernel")
-        self.model = AutoModelForCausalLM.from_pretrained(model, config=config).eval()
+        dtype = os.environ.get("STAND_IN_DTYPE", "float32")
+        self.model = AutoModelForCausalLM.from_pretrained(model, config=config, dtype=dtype).eval()
 
     def generate(self, prompts, params, use_tqdm):
         import torch
@@ -73,7 +74,20 @@ def test_a_runtime_that_ignores_the_scaling_is_found(
 ) -> None:
     monkeypatch.setenv("STAND_IN_IGNORES_SCALING", "1")
     code, out, _ = ropectl(*arguments(patched, "--length", "400", "--positions", "50"))
-    assert code == 1 and "vllm computes something else" in out and "50 compared" in out
+    assert code == 1 and "vllm computes something else: no scaling at all" in out and "50 compared" in out
+
+
+@pytest.mark.usefixtures("warm_probe")
+def test_arithmetic_is_no_fault(patched: Path, ropectl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bfloat16 the numbers differ, and the reading is still found."""
+    monkeypatch.setenv("STAND_IN_DTYPE", "bfloat16")
+    code, out, _ = ropectl(*arguments(patched, "--length", "400", "--format", "json"))
+    record = json.loads(out)
+    assert code == 0 and record["verdict"] == "as-meant" and not record["agrees"]
+    assert 1e-3 < record["noise"] < record["margin_low"]
+    monkeypatch.setenv("STAND_IN_IGNORES_SCALING", "1")
+    code, out, _ = ropectl(*arguments(patched, "--length", "400", "--format", "json"))
+    assert code == 1 and json.loads(out)["verdict"] == "unscaled"
 
 
 @pytest.mark.usefixtures("warm_probe")
