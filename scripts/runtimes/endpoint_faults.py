@@ -3,7 +3,7 @@
     python scripts/runtimes/endpoint_faults.py MODEL.gguf --llamacpp-python P --vllm-python P --work FOLDER
 
 MODEL.gguf is SmolLM2-135M-Instruct, the environments are those of ``proof.py``. The model is scaled by YaRN with
-factor 4, its trained length taken to be 512 tokens; the text has 800. What transformers computes under each
+factor 4, its trained length taken to be 512 tokens; the text has 800, for llama-server 640. What transformers computes under each
 reading is computed once and kept in the folder, and so is each finished row (``results.json``): it goes on from there.
 """
 
@@ -39,6 +39,8 @@ from ropectl.runs import write_json
 from ropectl.runtimes.facts import source_facts
 
 TRAINED, FACTOR, NUM_TOKENS = 512, 4, 800
+#: llama-server takes a request for each token: fewer of a shorter text.
+FEW_TOKENS, NUM_POSITIONS = 640, 48
 A = 1.1386294361119891
 OPTIONS = LoadOptions("float32", "cpu")
 
@@ -76,30 +78,32 @@ def _override(**block: Any) -> str:
     return f"--hf-overrides {json.dumps({'rope_parameters': block}, separators=(',', ':'))}"
 
 
+_BFLOAT16, _FLOAT32 = "--dtype bfloat16", "--dtype float32"
 FAULTS = (
-    *(Fault("llama-server", "", "as-meant", weights) for weights in ("Q8_0", "Q4_0", "Q4_1", "BF16", "F32")),
+    Fault("llama-server", "", "as-meant", "Q8_0"),
+    Fault("llama-server", "", "as-meant", "Q4_1"),
     Fault("llama-server", "--rope-scaling none", "unscaled", "Q8_0"),
-    Fault("llama-server", "--rope-scaling none", "unscaled", "Q4_0"),
-    Fault("llama-server", f"--yarn-attn-factor {1 / A:.6f}", "attention-factor-missing", "Q8_0"),
-    Fault("llama-server", f"--yarn-attn-factor {A:.6f}", "attention-factor-twice", "Q4_0"),
+    Fault("llama-server", f"--yarn-attn-factor {A:.6f}", "attention-factor-twice", "Q8_0"),
+    Fault("llama-server", f"--yarn-attn-factor {1 / A:.6f}", "attention-factor-missing", "Q4_1"),
     Fault("llama-server", "--rope-freq-base 10000", "theta-dropped", "Q8_0"),
-    Fault("llama-server", "--yarn-orig-ctx 2048", "original-length-ignored", "Q8_0"),
-    Fault("llama-server", "--yarn-orig-ctx 2048", "original-length-ignored", "Q4_0"),
-    Fault("llama-server", "--rope-scale 16", "factor-twice", "Q8_0"),
+    Fault("llama-server", "--yarn-orig-ctx 2048", "original-length-ignored", "Q4_1"),
+    Fault("llama-server", "-c 576", "as-meant, capped at 576", "Q8_0"),
+    Fault("llama-server", "--rope-scale 16", "factor-twice", "Q4_1"),
     Fault("llama-server", "--rope-scaling linear", "type-pi", "Q8_0"),
-    Fault("llama-server", "--rope-freq-base 30000", "none", "Q8_0"),
-    Fault("llama-server", "-c 640", "as-meant, capped at 640", "Q8_0"),
-    Fault("vllm", "--dtype float32", "as-meant"),
-    Fault("vllm", "--dtype bfloat16", "as-meant", "BF16"),
-    Fault("vllm", f"--dtype float32 {_override(rope_type='default')}", "unscaled"),
-    Fault("vllm", f"--dtype bfloat16 {_override(rope_type='default')}", "unscaled", "BF16"),
-    Fault("vllm", f"--dtype float32 {_override(attention_factor=1.0)}", "attention-factor-missing"),
-    Fault("vllm", f"--dtype float32 {_override(attention_factor=round(A * A, 6))}", "attention-factor-twice"),
-    Fault("vllm", f"--dtype float32 {_override(rope_theta=1e4)}", "theta-dropped"),
-    Fault("vllm", f"--dtype float32 {_override(original_max_position_embeddings=2048)}", "original-length-ignored"),
-    Fault("vllm", f"--dtype float32 {_override(factor=16.0)}", "factor-twice"),
-    Fault("vllm", f"--dtype float32 {_override(rope_theta=3e4)}", "none"),
-    Fault("vllm", "--dtype float32 --max-model-len 640", "as-meant, capped at 640"),
+    Fault("llama-server", "--rope-scaling none", "unscaled", "Q4_1"),
+    Fault("llama-server", "", "as-meant", "BF16"),
+    Fault("llama-server", "", "as-meant", "F32"),
+    Fault("llama-server", "--rope-freq-base 30000", "none", "Q4_1"),
+    Fault("vllm", _BFLOAT16, "as-meant", "BF16"),
+    Fault("vllm", f"{_BFLOAT16} {_override(rope_type='default')}", "unscaled", "BF16"),
+    Fault("vllm", f"{_FLOAT32} {_override(attention_factor=1.0)}", "attention-factor-missing"),
+    Fault("vllm", f"{_BFLOAT16} {_override(attention_factor=round(A * A, 6))}", "attention-factor-twice", "BF16"),
+    Fault("vllm", f"{_FLOAT32} {_override(rope_theta=1e4)}", "theta-dropped"),
+    Fault("vllm", f"{_FLOAT32} --max-model-len 640", "as-meant, capped at 640"),
+    Fault("vllm", f"{_FLOAT32} {_override(original_max_position_embeddings=2048)}", "original-length-ignored"),
+    Fault("vllm", _FLOAT32, "as-meant"),
+    Fault("vllm", f"{_FLOAT32} {_override(factor=16.0)}", "factor-twice"),
+    Fault("vllm", f"{_FLOAT32} {_override(rope_theta=3e4)}", "none"),
 )
 
 
@@ -157,7 +161,7 @@ def start(fault: Fault, work: Path, pythons: dict[str, Path], port: int) -> subp
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **more})
 
 
-def wait(client: Client, process: subprocess.Popen[bytes], seconds: float = 400) -> Any:
+def wait(client: Client, process: subprocess.Popen[bytes], seconds: float = 900) -> Any:
     """Returns the server once it answers."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -176,7 +180,8 @@ def check(fault: Fault, source: ModelSource, ids: list[int], found: Likelihoods,
     process = start(fault, work, pythons, port)
     try:
         server = wait(Client(f"http://127.0.0.1:{port}"), process)
-        answer = ask_server(server, lambda count: ids[:count], len(ids), TRAINED, None, Reporter())
+        length, wanted = (FEW_TOKENS, NUM_POSITIONS) if server.one_by_one else (len(ids), None)
+        answer = ask_server(server, lambda count: ids[:count], length, TRAINED, wanted, Reporter())
     finally:
         process.terminate()
         process.wait(60)

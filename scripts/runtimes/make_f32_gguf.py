@@ -56,7 +56,10 @@ def make_typed(source: Path, out: Path, name: str = "F32") -> None:
 
 
 def _kind(tensor: Any, wanted: GGMLQuantizationType) -> GGMLQuantizationType:
-    return wanted if len(tensor.shape) > 1 else GGMLQuantizationType.F32
+    if len(tensor.shape) < 2:
+        return GGMLQuantizationType.F32
+    is_fine = tensor.name in ("token_embd.weight", "output.weight")  # which llama.cpp's own quantizer keeps finer, too
+    return GGMLQuantizationType.Q8_0 if is_fine and wanted.name.startswith("Q4") else wanted
 
 
 if __name__ == "__main__":
