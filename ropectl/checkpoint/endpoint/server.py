@@ -33,7 +33,7 @@ class Server(ABC):
     models: tuple[str, ...]
     limit: int | None
     model: str
-    details: dict[str, Any]
+    details: dict[str, str]
 
     kind: ClassVar[str]
     #: How it is known that such a server is asked rightly.

@@ -6,7 +6,6 @@ import math
 import os
 import re
 from collections.abc import Callable
-from typing import Any
 
 from ropectl.checkpoint.endpoint.client import Refusal
 from ropectl.checkpoint.endpoint.server import Server
@@ -111,19 +110,19 @@ def _ask(
     if not all(math.isfinite(value) for value in logprobs):
         raise MeasurementError(f"{server.client.url} returned log-probabilities that are no numbers.")
     capped = context if fitting < length else None
-    return Answer(server.kind, server.version, ids, passages, logprobs, described(server, context), capped)
+    version = f"{server.kind} {server.version}".strip()
+    return Answer(server.kind, version, ids, passages, logprobs, described(server, context), capped)
 
 
 def described(server: Server, context: int | None) -> AskedServer:
     """Returns a server as records hold it."""
-    details: dict[str, Any] = server.details
     return AskedServer(
         url=server.client.url,
         kind=server.kind,
         version=server.version,
         model=server.model,
         context=context,
-        details=details,
+        details=dict(server.details),
         evidence=server.evidence,
     )
 

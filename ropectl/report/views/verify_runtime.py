@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropectl.records import NONE, UNDECIDED, ReadingFit, RuntimeCheckRecord
+from ropectl.records import NONE, UNDECIDED, ReadingEvidence, ReadingFit, RuntimeCheckRecord
 from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table, View, columns, facts
 from ropectl.report.tables.words import NOT_AVAILABLE
 from ropectl.rope.method import short_spec
@@ -100,12 +100,8 @@ def _facts(record: RuntimeCheckRecord) -> list[tuple[str, str]]:
         ("checkpoint", record.model),
         *([("reference", record.reference)] if record.reference else []),
         ("method", f"{short_spec(record.method)}, trained length {trained}"),
-        ("runtime", f"{record.runtime_version or record.runtime}{asked}"),
-        *(
-            []
-            if server is None
-            else [("asked as", _evidence(server.kind, server.evidence.kind, server.evidence.version))]
-        ),
+        ("runtime", f"{record.runtime_version}{asked}"),
+        *([] if server is None else [("way of asking", _known(server.evidence))]),
         ("text", f"{record.num_tokens} tokens, {record.num_compared} compared"),
         ("transformers", f"{record.nll_transformers:.5f} nats a token"),
         (record.runtime, f"{record.nll_runtime:.5f} nats a token"),
@@ -118,9 +114,9 @@ def _facts(record: RuntimeCheckRecord) -> list[tuple[str, str]]:
     ]
 
 
-def _evidence(kind: str, evidence: str, version: str | None) -> str:
-    how = {"run": f"run with {version}", "read": f"read in {version}, not run"}.get(evidence, "not known")
-    return f"{kind} ({how})"
+def _known(evidence: ReadingEvidence) -> str:
+    ways = {"run": f"run with {evidence.version}", "read": f"read in {evidence.version}, not run"}
+    return ways.get(evidence.kind, "not known for this server; its answers are checked")
 
 
 VIEW = View(runtime_check_parts, is_headed=False)
