@@ -150,12 +150,13 @@ def _unexplained(
     if fit.distance > MOST_NOISE:
         return f"the nearest is {fit.distance:.2g} nats a token off: more than the arithmetic of any type of weights"
     below, beyond = fit.below, fit.beyond
-    grows = below is not None and beyond is not None and beyond > MOST_GROWTH * max(below, LEAST_NOISE)
-    if grows and others and beyond > MOST_GROWN * min(others):
-        return (
-            f"the nearest is {fit.beyond:.1e} nats a token off past the trained length, and {fit.below:.1e} up to it: "
-            "noise does not grow so"
-        )
+    if below is not None and beyond is not None and others:
+        grows = beyond > MOST_GROWTH * max(below, LEAST_NOISE)
+        if grows and beyond > MOST_GROWN * min(others):
+            return (
+                f"the nearest is {beyond:.1e} nats a token off past the trained length, and {below:.1e} up to it: "
+                "noise does not grow so"
+            )
     left = [a - b for a, b in zip(theirs, readings[nearest], strict=True)]
     for reading in readings:
         if reading is readings[nearest] or fit.distance <= AGREEMENT:
