@@ -51,8 +51,6 @@ _IDLE: tuple[tuple[str, str], ...] = (
     ("verify-runtime", "--api-key-env HOME"),
     ("verify-runtime", "--timeout 5"),
     ("verify-runtime", "--reference ./model"),
-    ("verify-runtime --endpoint", "--python ./python"),
-    ("verify-runtime --endpoint", "--reference ./model"),
     ("compare-methods", "--no-passkey --distractors 2"),
     ("compare-methods", "--no-passkey --min-accuracy 0.5"),
     ("compare-methods", "--factor 2"),
@@ -94,6 +92,20 @@ _IDLE: tuple[tuple[str, str], ...] = (
     ("finetune --dry-run", "--replace"),
 )
 
+#: Addresses of no server; at the last nobody listens.
+_ADDRESSES = (
+    *("", " ", "localhost:8000", "ftp://localhost", "file:///etc/passwd", "http://", "http://h:x", "http://h:99999"),
+    *(
+        "http://me:secret@h",
+        "http://h/?a=1",
+        "http://h#a",
+        "http://h\n",
+        "http://\u00e9",
+        "javascript:1",
+        "http://127.0.0.1:9",
+    ),
+)
+
 _SCALED = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
 
 
@@ -102,6 +114,7 @@ def cases() -> Iterator[Case]:
     for name, words in _IDLE:
         yield _idle(template(name), words)
     yield from _on_scaled_models()
+    yield from _servers()
 
 
 def _idle(each: Template, words: str) -> Case:
@@ -121,3 +134,16 @@ def _on_scaled_models() -> Iterator[Case]:
         if "-m" not in each.args and each.command not in ("methods", "verify-runtime"):
             more = ("-m", "pi", "--factor", "2")
             yield each.case(3, "another method on a scaled model", scaled, more=more, mentions=("--replace",))
+
+
+def _servers() -> Iterator[Case]:
+    """Yields servers that cannot be asked."""
+    each = template("verify-runtime")
+    swap = {"--runtime": "--endpoint", "vllm": "http://127.0.0.1:9"}
+    yield each.case(3, "--python with --endpoint", swap=swap, mentions=("python",))
+    swap |= {"--python": "--positions", "./python": "8"}
+    yield each.case(3, "--runtime with --endpoint", more=("--runtime", "vllm"), swap=swap)
+    yield each.case(3, "no such variable", more=("--api-key-env", "NO_SUCH"), swap=swap, mentions=("api-key-env",))
+    yield each.case(3, "--reference of a folder", more=("--reference", "./model"), swap=swap, mentions=("reference",))
+    for url in _ADDRESSES:
+        yield each.case(3, f"--endpoint {url!r}", swap={**swap, "vllm": url})

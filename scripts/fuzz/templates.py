@@ -134,12 +134,6 @@ TEMPLATES = (
         f"./model --runtime vllm --python ./python {_TEXT} --length 16",
         "config weights tokenizer text",
     ),
-    _of(
-        "verify-runtime",
-        f"./model --endpoint http://127.0.0.1:9 {_TEXT} --length 16",  # where nobody listens
-        "config weights",
-        "verify-runtime --endpoint",
-    ),
     _of("patch", "./model -m yarn --factor 4 -o out", "config weights"),
     _of("patch", "./model -m yarn --factor 4 -o out --dry-run", "config weights", "patch --dry-run"),
     _of(
