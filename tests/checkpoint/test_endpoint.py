@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.process, pytest.mark.usefixtures("one_thread")]
 Checkpoint = Callable[..., Path]
 Run = Callable[..., tuple[int, str, str]]
 
-THETA, FACTOR, LENGTH = 50_000.0, 4.0, 400
+THETA, FACTOR, LENGTH = 50_000.0, 4.0, 320
 A = 0.1 * math.log(FACTOR) + 1
 YARN = {"rope_type": "yarn", "rope_theta": THETA, "factor": FACTOR, "original_max_position_embeddings": TRAINED}
 
@@ -75,7 +75,7 @@ def test_each_reading_is_named(scaled: Path, ropectl: Run, changes: dict[str, An
 
 
 @pytest.mark.parametrize("kind", [FakeOpenAi, FakeSglang, FakeLlama])
-@pytest.mark.parametrize(("changes", "expected"), [FAULTS[0], FAULTS[1], FAULTS[3]], ids=lambda v: v if isinstance(v, str) else "")  # fmt: skip
+@pytest.mark.parametrize(("changes", "expected"), [FAULTS[0], FAULTS[3]], ids=lambda v: v if isinstance(v, str) else "")  # fmt: skip
 def test_through_every_protocol(
     scaled: Path, ropectl: Run, kind: type[Fake], changes: dict[str, Any], expected: str
 ) -> None:
@@ -89,11 +89,13 @@ def test_through_every_protocol(
     assert record["num_compared"] == (64 if kind is FakeLlama else LENGTH - 1)
 
 
-@pytest.mark.parametrize("noise", [0.01, 0.1])
-@pytest.mark.parametrize(("changes", "expected"), FAULTS[:8], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("changes", "expected"), [*FAULTS[:4], FAULTS[6]], ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_quantised_weights_raise_no_false_alarm(
-    scaled: Path, ropectl: Run, noise: float, changes: dict[str, Any], expected: str
+    scaled: Path, ropectl: Run, changes: dict[str, Any], expected: str
 ) -> None:
+    noise = 0.1
     with serving(FakeVllm(stock_rows(scaled, noise=noise, **changes))) as url:
         code, record = check(ropectl, scaled, url)
     assert record["verdict"] == expected and code == (expected != "as-meant")
@@ -118,7 +120,7 @@ def test_the_wrong_list(checkpoint: Checkpoint, ropectl: Run) -> None:
             found = check(ropectl, model, url)
         assert (found[0], found[1]["verdict"]) == (code, verdict)
         if verdict != "as-meant":
-            side = "400 tokens" if "short_factor" in changes else "up to the trained length"
+            side = f"{LENGTH} tokens" if "short_factor" in changes else "up to the trained length"
             assert side in found[1]["readings"][0]["text"]
 
 

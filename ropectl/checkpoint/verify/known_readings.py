@@ -6,6 +6,7 @@ exactly as another reading does is listed once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,9 @@ AS_MEANT = "as-meant"
 
 #: The base of programs that do not find one.
 FALLBACK_THETA = 10_000.0
+
+#: Attention factors closer than this are one, rounded [relative].
+_SAME_FACTOR = 1e-3
 
 #: Static methods that programs compute in place of one another, with the same factor.
 _OTHER_TYPES = {"pi": "linear", "ntk": "NTK-aware", "ntk-by-parts": "by parts", "yarn": "yarn", "llama3": "llama3"}
@@ -139,15 +143,16 @@ def _attention_faults(meant: Rotation, target: int) -> Iterator[tuple[str, str, 
     """Yields what differs in the attention factor A alone."""
     found = meant.frequencies(target)
     factor, own = getattr(meant.method, "factor", None) or 1.0, found.attention_factor
-    unscaled = meant.geometry, NoScaling().frequencies(meant.geometry)
     if own != 1.0:
         yield "attention-factor-missing", "attention factor 1", with_attention(meant, 1.0, target)
         text = f"attention factor {own * own:.4g}: {own:.4g} applied twice"
         yield "attention-factor-twice", text, with_attention(meant, own * own, target)
-        kept = Rotation(_divided(unscaled[1], unscaled[0], own), meant.geometry)
+        kept = Rotation(_divided(NoScaling().frequencies(meant.geometry), meant.geometry, own), meant.geometry)
         yield "attention-factor-only", "unscaled frequencies with the attention factor", kept
     yarn = yarn_attention_factor(factor)
-    for value in {yarn, own * yarn} - {own, own * own, 1.0}:
+    for value in sorted({yarn, own * yarn}):
+        if any(math.isclose(value, other, rel_tol=_SAME_FACTOR) for other in (own, own * own, 1.0)):
+            continue  # configs hold rounded factors
         text = f"attention factor {value:.4g} in place of {own:.4g}"
         yield "attention-factor-misread", text, with_attention(meant, value, target)
 
