@@ -6,49 +6,22 @@ exactly as another reading does is listed once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ropectl.checkpoint.verify.rotation import Rotation, divided
+from ropectl.checkpoint.verify.rotation_faults import faults
 from ropectl.errors import ConfigError
 from ropectl.records import RuntimeReading
-from ropectl.rope.frequencies import RopeFrequencies, divisors, yarn_attention_factor
+from ropectl.rope.frequencies import RopeFrequencies
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
-from ropectl.rope.methods.longrope import LongRope
 from ropectl.rope.methods.none import NoScaling
-from ropectl.rope.registry import find_method
 from ropectl.runtimes.judge import DEVIATION_TOLERANCE, relative_difference
 from ropectl.runtimes.matrix import read_all
 from ropectl.runtimes.runtime import CheckpointFacts
 
 AS_MEANT = "as-meant"
-
-#: The base of programs that do not find one.
-FALLBACK_THETA = 10_000.0
-
-#: Attention factors closer than this are one, rounded [relative].
-_SAME_FACTOR = 1e-3
-
-#: Static methods that programs compute in place of one another, with the same factor.
-_OTHER_TYPES = {"pi": "linear", "ntk": "NTK-aware", "ntk-by-parts": "by parts", "yarn": "yarn", "llama3": "llama3"}
-
-
-@dataclass(frozen=True)
-class Rotation:
-    """A method on a geometry.
-
-    Attributes:
-        method: The method.
-        geometry: What it takes for the model's own geometry.
-    """
-
-    method: ScalingMethod
-    geometry: RopeGeometry
-
-    def frequencies(self, num_tokens: int) -> RopeFrequencies:
-        """Returns the frequencies for a sequence of so many tokens."""
-        return self.method.frequencies(self.geometry, num_tokens)
 
 
 @dataclass(frozen=True)
@@ -103,80 +76,12 @@ def known_readings(
         *_lists(meant, lengths),
     ]
     keys = ((code, text, Rotation(other, its_geometry)) for code, text, other, its_geometry in others)
-    found += [KnownReading(code, text, each, each) for code, text, each in (*_faults(meant, target), *keys)]
+    found += [KnownReading(code, text, each, each) for code, text, each in (*faults(meant, target), *keys)]
     if facts is not None:
         found += _of_runtimes(geometry, lengths, facts)
     if is_latent:
         found = [each for each in found if type(each.beyond.method) in (type(method), NoScaling)]
     return _distinct(found, lengths, geometry.original_max_position_embeddings)
-
-
-def _faults(meant: Rotation, target: int) -> Iterator[tuple[str, str, Rotation]]:
-    method, geometry = meant.method, meant.geometry
-    trained, base = geometry.original_max_position_embeddings, geometry.rope_theta
-    none, factor = NoScaling(), getattr(method, "factor", None)
-    yield from _attention_faults(meant, target)
-    if base != FALLBACK_THETA:
-        dropped = replace(geometry, rope_theta=FALLBACK_THETA)
-        text = f"base {FALLBACK_THETA:g} in place of {base:g}"
-        yield "theta-dropped", text, Rotation(method, dropped)
-        if factor is not None:
-            yield "unscaled-theta-dropped", f"no scaling, and {text}", Rotation(none, dropped)
-    if target > trained:
-        ignored = replace(geometry, original_max_position_embeddings=target)
-        yield "original-length-ignored", f"trained length {target} in place of {trained}", Rotation(method, ignored)
-    if factor is None or factor <= 1:
-        return
-    ratio = target / trained
-    if ratio != factor and ratio > 1:
-        text = f"factor {ratio:g} = {target}/{trained} in place of {factor:g}"
-        yield "factor-overwritten", text, Rotation(_changed(method, factor=ratio), geometry)
-    text = f"factor {factor * factor:g}: {factor:g} applied twice"
-    yield "factor-twice", text, Rotation(_changed(method, factor=factor * factor), geometry)
-    for name, words in _OTHER_TYPES.items():
-        if name != method.name:
-            other = find_method(name).create({"factor": factor})
-            yield f"type-{name}", f"{words} scaling by {factor:g}", Rotation(other, geometry)
-
-
-def _attention_faults(meant: Rotation, target: int) -> Iterator[tuple[str, str, Rotation]]:
-    """Yields what differs in the attention factor A alone."""
-    found = meant.frequencies(target)
-    factor, own = getattr(meant.method, "factor", None) or 1.0, found.attention_factor
-    if own != 1.0:
-        yield "attention-factor-missing", "attention factor 1", with_attention(meant, 1.0, target)
-        text = f"attention factor {own * own:.4g}: {own:.4g} applied twice"
-        yield "attention-factor-twice", text, with_attention(meant, own * own, target)
-        kept = Rotation(_divided(NoScaling().frequencies(meant.geometry), meant.geometry, own), meant.geometry)
-        yield "attention-factor-only", "unscaled frequencies with the attention factor", kept
-    yarn = yarn_attention_factor(factor)
-    for value in sorted({yarn, own * yarn}):
-        if any(math.isclose(value, other, rel_tol=_SAME_FACTOR) for other in (own, own * own, 1.0)):
-            continue  # configs hold rounded factors
-        text = f"attention factor {value:.4g} in place of {own:.4g}"
-        yield "attention-factor-misread", text, with_attention(meant, value, target)
-
-
-def with_attention(rotation: Rotation, factor: float, length: int) -> Rotation:
-    """Returns a rotation with another attention factor, in the method's own words where it has some."""
-    if "attention_factor" in type(rotation.method).model_fields:
-        return replace(rotation, method=_changed(rotation.method, attention_factor=factor))
-    return replace(rotation, method=_divided(rotation.frequencies(length), rotation.geometry, factor))
-
-
-def _changed(method: ScalingMethod, **changes: float) -> ScalingMethod:
-    return type(method).create({**method.model_dump(exclude_defaults=True), **changes})
-
-
-def _divided(frequencies: RopeFrequencies, geometry: RopeGeometry, attention_factor: float | None = None) -> LongRope:
-    """Returns any frequencies as divisors of the trained ones, at every length.
-
-    Raises:
-        MethodError: If a pair turns that never turned in training.
-    """
-    given = frequencies.attention_factor if attention_factor is None else attention_factor
-    shares = list(divisors(geometry, frequencies))
-    return LongRope.create({"factor": 1.0, "long_factor": shares, "attention_factor": given})
 
 
 def _lists(meant: Rotation, lengths: Sequence[int]) -> list[KnownReading]:
@@ -185,7 +90,10 @@ def _lists(meant: Rotation, lengths: Sequence[int]) -> list[KnownReading]:
         return []
     found, trained = [], meant.geometry.original_max_position_embeddings
     for length in sorted({min(trained, *lengths), *lengths}):
-        table = Rotation(_divided(meant.frequencies(length), meant.geometry), meant.geometry)
+        try:
+            table = Rotation(divided(meant.frequencies(length), meant.geometry), meant.geometry)
+        except ConfigError:  # a pair that stands still at this length only
+            continue
         side = "up to the trained length" if length <= trained else f"for {length} tokens"
         found.append(KnownReading("static-per-server", f"the table {side} at every length", table, table))
     return found
@@ -199,7 +107,7 @@ def _of_runtimes(geometry: RopeGeometry, lengths: Sequence[int], facts: Checkpoi
         if below is None or beyond is None:
             continue
         try:
-            short, long = (Rotation(_divided(table, geometry), geometry) for table in (below, beyond))
+            short, long = (Rotation(divided(table, geometry), geometry) for table in (below, beyond))
         except ConfigError:  # no config says these frequencies
             continue
         code = reading.problems[0].code if reading.problems else "reads-otherwise"
@@ -222,12 +130,22 @@ def _distinct(readings: Iterable[KnownReading], lengths: Sequence[int], trained:
     """Returns the readings without those that rotate as an earlier one; what runtimes make it is kept with that one."""
     kept: list[KnownReading] = []
     for reading in readings:
+        if kept and not _is_possible(reading, lengths, trained):
+            continue
         twin = next((k for k, other in enumerate(kept) if _rotate_alike(reading, other, lengths, trained)), None)
         if twin is None:
             kept.append(reading)
         else:
             kept[twin] = replace(kept[twin], runtimes=(*kept[twin].runtimes, *reading.runtimes))
     return kept
+
+
+def _is_possible(reading: KnownReading, lengths: Sequence[int], trained: int) -> bool:
+    """Returns whether there are such frequencies: a fault need not be possible on every geometry."""
+    try:
+        return all(reading.rotation(length, trained).frequencies(length).inv_freq for length in lengths)
+    except (ConfigError, ArithmeticError):
+        return False
 
 
 def _rotate_alike(one: KnownReading, other: KnownReading, lengths: Sequence[int], trained: int) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ropectl.checkpoint.verify.known_readings import KnownReading, Rotation
+from ropectl.checkpoint.verify.known_readings import KnownReading
 from ropectl.checkpoint.verify.passages import Passage
+from ropectl.checkpoint.verify.rotation import Rotation
 from ropectl.errors import ConfigError, PatchError
 from ropectl.hf.config.source import ModelSource
 from ropectl.hf.model.loading import LoadOptions, load_model
