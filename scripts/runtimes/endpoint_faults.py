@@ -31,6 +31,8 @@ from ropectl.checkpoint.verify.likelihoods import Likelihoods, own_likelihoods
 from ropectl.checkpoint.verify.passages import one_passage, spread
 from ropectl.checkpoint.verify.verdict import make_record
 from ropectl.errors import ConfigError
+from ropectl.gguf.header import read_header
+from ropectl.gguf.writer import write_gguf
 from ropectl.hf.config.source import ModelSource, read_config
 from ropectl.hf.model.loading import LoadOptions
 from ropectl.records import to_json
@@ -42,6 +44,8 @@ TRAINED, FACTOR, NUM_TOKENS = 512, 4, 800
 #: llama-server takes a request for each token: fewer of a shorter text.
 FEW_TOKENS, NUM_POSITIONS = 640, 48
 A = 1.1386294361119891
+#: Written into a copy of the file: what ``llama-server --override-kv`` does with it.
+ATTENTION_KEY = "llama.rope.scaling.attn_factor"
 OPTIONS = LoadOptions("float32", "cpu")
 
 
@@ -83,17 +87,19 @@ FAULTS = (
     Fault("llama-server", "", "as-meant", "Q8_0"),
     Fault("llama-server", "", "as-meant", "Q4_1"),
     Fault("llama-server", "--rope-scaling none", "unscaled", "Q8_0"),
-    Fault("llama-server", f"--yarn-attn-factor {A:.6f}", "attention-factor-twice", "Q8_0"),
-    Fault("llama-server", f"--yarn-attn-factor {1 / A:.6f}", "attention-factor-missing", "Q4_1"),
+    # The loader puts its own factor in the place of this flag's; only the key of the file multiplies it.
+    Fault("llama-server", f"--yarn-attn-factor {A:.6f}", "as-meant", "Q8_0"),
+    Fault("llama-server", f"{ATTENTION_KEY}={A:.6f}", "attention-factor-twice", "Q4_1"),
     Fault("llama-server", "--rope-freq-base 10000", "theta-dropped", "Q8_0"),
-    Fault("llama-server", "--yarn-orig-ctx 2048", "original-length-ignored", "Q4_1"),
     Fault("llama-server", "-c 576", "as-meant, capped at 576", "Q8_0"),
+    Fault("llama-server", "--yarn-orig-ctx 2048", "original-length-ignored", "Q4_1"),
+    Fault("llama-server", "", "as-meant", "BF16"),
+    Fault("llama-server", f"{ATTENTION_KEY}={1 / A:.6f}", "attention-factor-missing", "Q8_0"),
+    Fault("llama-server", "--rope-freq-base 30000", "none", "Q8_0"),
     Fault("llama-server", "--rope-scale 16", "factor-twice", "Q4_1"),
     Fault("llama-server", "--rope-scaling linear", "type-pi", "Q8_0"),
     Fault("llama-server", "--rope-scaling none", "unscaled", "Q4_1"),
-    Fault("llama-server", "", "as-meant", "BF16"),
     Fault("llama-server", "", "as-meant", "F32"),
-    Fault("llama-server", "--rope-freq-base 30000", "none", "Q4_1"),
     Fault("vllm", _BFLOAT16, "as-meant", "BF16"),
     Fault("vllm", f"{_BFLOAT16} {_override(rope_type='default')}", "unscaled", "BF16"),
     Fault("vllm", f"{_FLOAT32} {_override(attention_factor=1.0)}", "attention-factor-missing"),
@@ -127,13 +133,13 @@ def likelihoods(source: ModelSource, ids: list[int], work: Path) -> Likelihoods:
     """Returns every token under every reading, computed once. No reading follows the length here."""
     rope, target = source.rope, source.rope.max_position_embeddings
     readings = known_readings(rope.method, rope.geometry, target, [TRAINED, len(ids)], source_facts(source, None))
-    file = work / "likelihoods.json"
-    if not file.is_file():
+    file, codes = work / "likelihoods.json", [reading.code for reading in readings]
+    if not file.is_file() or json.loads(file.read_text())["codes"] != codes:
         found = own_likelihoods(
             source, OPTIONS, readings, ids, one_passage(len(ids), spread(len(ids), None)), Reporter()
         )
         assert not found.skipped
-        write_json(file, {"logprobs": found.logprobs})
+        write_json(file, {"codes": codes, "logprobs": found.logprobs})
     return Likelihoods(readings, json.loads(file.read_text())["logprobs"], {})
 
 
@@ -154,8 +160,12 @@ def start(fault: Fault, work: Path, pythons: dict[str, Path], port: int) -> subp
             "--port", str(port), "--max-num-seqs", "2", *flags,
         ]  # fmt: skip
     else:
-        script = Path(__file__).with_name("serve_llamacpp.py")
-        command = [python, str(script), str(work / f"{fault.weights}.gguf"), "--port", str(port), *flags]
+        script, file = Path(__file__).with_name("serve_llamacpp.py"), work / f"{fault.weights}.gguf"
+        if flags and flags[0].startswith(ATTENTION_KEY):
+            keys = {ATTENTION_KEY: float(flags.pop().partition("=")[2])}
+            write_gguf(file, read_header(file), work / "changed.gguf", keys, {}, ())
+            file = work / "changed.gguf"
+        command = [python, str(script), str(file), "--port", str(port), *flags]
     log = (work / "server.log").open("wb")
     more = {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"}
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **more})
