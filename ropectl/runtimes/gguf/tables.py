@@ -46,7 +46,7 @@ def table_of(view: View, traits: Traits) -> Table:
     if traits.all_linear and view.block.get("factor") is not None:
         red = Problem("unscaled-in-gguf", f"writes any factor of this architecture as a linear one, not {rope_type}")
         return replace(tables.linear(view), causes=(red,), attention_causes=(red,))
-    if rope_type != "default" and not traits.keeps_scaling:
+    if rope_type not in ("default", "llama3") and not traits.keeps_scaling:
         return _unscaled(view, f"converts {rope_type} unscaled for this architecture, without a message")
     handler = _TYPES.get(rope_type)
     if handler is None:

@@ -21,7 +21,7 @@ class Traits:
         llama3: What becomes of a ``llama3`` block: True, converted to divisors; False, dropped; else why it stops.
         longrope: Whether the lists of a ``longrope`` block are written.
         only_types: Types of scaling that convert; None for all.
-        keeps_scaling: Whether a scaling type is written at all.
+        keeps_scaling: Whether a type of scaling is written at all; ``llama3`` is none, but divisors.
         keeps_base: Whether the base is written.
         all_linear: Whether any factor is written as a linear one.
         reads_betas: Whether the loader reads ``beta_fast`` and ``beta_slow``.
@@ -55,15 +55,16 @@ class Traits:
 
 
 _TRAITS: dict[str, Traits] = {
-    **dict.fromkeys(("llama", "arcee", "apertus", "deci"), Traits(llama3=True)),
-    **dict.fromkeys(("cohere2", "cohere2moe"), Traits(keeps_scaling=False)),
+    **dict.fromkeys(("llama", "arcee", "apertus"), Traits(llama3=True)),
+    "cohere2": Traits(keeps_scaling=False),
     "chatglm": Traits(keeps_scaling=False, keeps_base=False, context_key="hidden_size"),
     "command-r": Traits(keeps_scaling=False, context_key="model_max_length"),
-    **dict.fromkeys(("granite", "granitemoe", "granitehybrid"), Traits(llama3=_NO_TENSOR)),
+    **dict.fromkeys(("granite", "granitemoe"), Traits(llama3=_NO_TENSOR)),
     **dict.fromkeys(("hunyuan-dense", "hunyuan-moe"), Traits(alpha=True, norm_after=True)),
-    **dict.fromkeys(("phi3", "phimoe", "minicpm", "minicpm3"), Traits(longrope=True)),
-    **dict.fromkeys(("deepseek2", "deepseek32"), Traits(latent=True)),
+    "phi3": Traits(longrope=True),
+    "deepseek2": Traits(latent=True),
     "exaone4": Traits(llama3=True),
+    "exaone-moe": Traits(keeps_scaling=False, llama3=True),
     "falcon": Traits(keeps_scaling=False, keeps_base=False, context=2048),
     "gemma4": Traits(proportional=True),
     "llama4": Traits(llama3=True, norm_after=True),
