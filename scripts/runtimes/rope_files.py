@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -194,7 +195,7 @@ def _written(
             for rope_type in ("linear", "dynamic", "yarn"):
                 block = {"rope_type": rope_type, "factor": FACTOR, "original_max_position_embeddings": TRAINED}
                 yield f"{rope_type}, head_dim null", {**base, "head_dim": None, "rope_scaling": block}
-            yarn = {key: value for key, value in base.items() if key != "head_dim"} | {"rope_scaling": _YARN}
+            yarn = {key: value for key, value in base.items() if key != "head_dim"} | {"rope_scaling": dict(_YARN)}
             if _rotary_dim(yarn) == geometry.rotary_dim:
                 yield "yarn, head_dim absent", yarn
         yield (
@@ -206,7 +207,7 @@ def _written(
 def _rotary_dim(config: Mapping[str, Any]) -> int | None:
     """Returns how much of a head the class makes rotate; None where it refuses the file."""
     try:
-        full = CONFIG_MAPPING[config["model_type"]].from_dict(dict(config)).to_dict()
+        full = CONFIG_MAPPING[config["model_type"]].from_dict(copy.deepcopy(dict(config))).to_dict()
         return describe_rope(full).geometry.rotary_dim
     except Exception:  # a strict config raises many kinds
         return None

@@ -63,4 +63,4 @@ def default_block(version: str, model_type: str) -> Mapping[str, Any] | None:
 def _defaults(key: str, version: str) -> Mapping[str, Any]:
     """Returns what classes take, by model type; of a version that was not looked at, what those of the newest take."""
     by_version: Mapping[str, Mapping[str, Any]] = _collected()[key]
-    return by_version.get(version) or by_version[next(reversed(list(by_version)))]
+    return by_version.get(version) or by_version[list(by_version)[-1]]
