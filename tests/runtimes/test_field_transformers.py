@@ -133,7 +133,7 @@ def test_a_type_that_a_version_does_not_have(model_type: str, first: str) -> Non
     """It is not judged, and no advice follows from it."""
     config = {
         **{"model_type": model_type, "hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 2, "head_dim": 64},
-        **{"max_position_embeddings": 4096, "rope_theta": 10_000.0},
+        **{"max_position_embeddings": 4096, "rope_theta": 10_000.0, "rope_scaling": {"rope_type": "linear", "factor": 2.0}},
     }  # fmt: skip
     found = rows(config)
     without = list(found)[: list(found).index(first)]
