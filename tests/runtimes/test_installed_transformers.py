@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ropectl.errors import ConfigError
+from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.hf.model.built_tables import built_tables
 from ropectl.runtimes import transformers
 from ropectl.runtimes.transformers import Transformers
@@ -24,12 +24,14 @@ FAMILIES = families()
 
 @pytest.mark.parametrize("number", range(len(FAMILIES)), ids=FAMILIES)
 def test_the_row_is_what_the_classes_build(number: int) -> None:
-    """Every family with a fifth of the files, by turns: all types are compared with many families."""
+    """Every family with a twelfth of the files, by turns: all types are compared with many families."""
     subject = family_files(FAMILIES[number])
     lengths = (subject.geometry.original_max_position_embeddings, 16_384)
-    for name, config in list(subject.files.items())[number % 5 :: 5]:
+    for name, config in list(subject.files.items())[number % 12 :: 12]:
         try:
             built = built_tables(config, subject.layer_type, lengths)
+        except UnsupportedModelError:
+            continue  # a text part that runs inside a larger model only
         except ConfigError:
             built = None
         for length in lengths:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ropectl.errors import ConfigError
+from ropectl.hf.config.families import family_of
 from ropectl.hf.model.model_class import bare_model
 from ropectl.hf.model.rotary import attention_factor, rotary_module, text_config
 from ropectl.printable import first_line
@@ -37,12 +38,14 @@ def built_tables(
         raise ConfigError(f"{type(error).__name__}: {first_line(error)}") from error
     model = bare_model(found, torch.float32)
     module, section = rotary_module(model), text_config(model)
+    family = family_of({"model_type": getattr(section, "model_type", None)})
     prefix = f"{layer_type}_" if layer_type else ""
     tables = {}
     for length in lengths:
         fresh = type(module)(config=section)  # one that saw another length may remember it
         positions = torch.tensor([[0, length - 1]])
-        fresh(torch.zeros(1, 2, 1), positions, **({"layer_type": layer_type} if layer_type else {}))
+        if not family.static_longrope:  # which rotates by the short list, whatever it stores for the next call
+            fresh(torch.zeros(1, 2, 1), positions, **({"layer_type": layer_type} if layer_type else {}))
         inv_freq = tuple(getattr(fresh, f"{prefix}inv_freq").double().tolist())
         tables[length] = RopeFrequencies(inv_freq, attention_factor(fresh, section, prefix))
     return tables
