@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ropectl.records import NextStep, Problem, RuntimeReading
+from ropectl.records import NextStep, Problem, ReadingEvidence, RuntimeReading
 from ropectl.runtimes.evidence import evidence_of, releases
 from ropectl.runtimes.judge import length_lines, read
 from ropectl.runtimes.launch import server_step
@@ -23,20 +23,21 @@ from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v4_view, v5_
 DUAL_CHUNK = "dual_chunk_attention_config"
 #: Keys of a config that limit the length; the smallest counts, but ``model_max_length`` replaces them all.
 _LENGTH_KEYS = ("n_positions", "max_seq_len", "seq_length", "max_sequence_length", "max_seq_length", "seq_len")
-_PHI3_KEYS = ("type", "short_factor", "long_factor")
+#: Model types whose config classes in transformers 4 take certain keys only.
+_OLD_BLOCKS = {"phi3": ("type", "short_factor", "long_factor"), "olmo2": ("type", "factor")}
 #: Types whose ``max_position_embeddings`` is taken to be scaled already.
 _SCALED_ALREADY = ("su", "longrope", "llama3")
 
 
 def _first_view(facts: CheckpointFacts) -> View:
     """Returns what transformers 4 reads, but the top-level original length beats the block's (``models/llama.py``)."""
-    _check_phi3(facts)
+    _check_old_block(facts)
     return _with_outer(v4_view(facts))
 
 
 def _middle_view(facts: CheckpointFacts) -> View:
     """Returns what 0.13 makes of transformers 4: ``rope_scaling``, else ``rope_parameters``, with the top-level base."""
-    _check_phi3(facts)
+    _check_old_block(facts)
     section = facts.section
     view = v4_view(facts)
     if section.get("rope_scaling"):
@@ -47,11 +48,11 @@ def _middle_view(facts: CheckpointFacts) -> View:
     return _with_outer(replace(view, block=block, rope_type=rope_type, causes=causes))
 
 
-def _check_phi3(facts: CheckpointFacts) -> None:
-    """Refuses what the config class of Phi-3 in transformers 4 refuses: a block of more or less than three keys."""
-    block = facts.section.get("rope_scaling")
-    if facts.model_type == "phi3" and block and len(block) != len(_PHI3_KEYS):
-        raise CannotLoadError(f"stops: Phi-3's class takes a block of {', '.join(_PHI3_KEYS)} and no other key")
+def _check_old_block(facts: CheckpointFacts) -> None:
+    """Refuses what some config classes of transformers 4 refuse: a block of other keys than theirs."""
+    block, keys = facts.section.get("rope_scaling"), _OLD_BLOCKS.get(facts.model_type)
+    if block and keys and set(block) != set(keys):
+        raise CannotLoadError(f"stops: the config class takes a block of {', '.join(keys)} and no other key")
 
 
 def _with_outer(view: View) -> View:
@@ -115,6 +116,24 @@ def runs_transformers_class(rules: VllmRules, model_type: str) -> bool:
     return release is not None and release.classes.get(model_type, "").startswith("Transformers")
 
 
+def has_type(rules: VllmRules, model_type: str) -> bool:
+    """Returns whether a version, with a transformers release of its time, reads a model type that the newest one reads."""
+    types = [
+        release.model_types if release else None for release in map(releases("vllm").get, (rules.version, NEW.version))
+    ]
+    own, newest = types
+    return own is None or newest is None or model_type in own or model_type not in newest
+
+
+def _evidence(rules: VllmRules, facts: CheckpointFacts) -> ReadingEvidence:
+    release = releases("vllm").get(rules.version)
+    if release is not None and not has_type(rules, facts.model_type):
+        return ReadingEvidence("run", release.version, release.date, "the model types that it reads")
+    if release is not None and facts.section.get(DUAL_CHUNK):
+        return ReadingEvidence("read", release.version, release.date, "its source")
+    return evidence_of("vllm", rules.version, facts)
+
+
 class Vllm(Runtime):
     """The vLLM server."""
 
@@ -139,6 +158,11 @@ class Vllm(Runtime):
                 problems.append(Problem("position-table-short", text))
             return usable, problems
 
+        def view_of(checkpoint: CheckpointFacts) -> View:
+            if not has_type(rules, checkpoint.model_type):
+                raise CannotLoadError(f"no such model type: {checkpoint.model_type!r}", "no-such-model-type")
+            return rules.view(checkpoint)
+
         def table(view: View) -> Table:
             if facts.section.get(DUAL_CHUNK) and not rules.has_dual_chunk:
                 text = f"stops: {DUAL_CHUNK} belongs to an engine that these versions do not have"
@@ -147,8 +171,7 @@ class Vllm(Runtime):
                 return transformers_table(view)
             return class_table(view, rules, facts, derived_length(view, rules, facts.section))
 
-        evidence = evidence_of(self.name, rules.version, facts)
-        return read(self.name, rules.version, facts, rules.view, table, serve, evidence)
+        return read(self.name, rules.version, facts, view_of, table, serve, _evidence(rules, facts))
 
     def next_step(self, facts: CheckpointFacts) -> NextStep:
         def reader(changed: CheckpointFacts) -> RuntimeReading:

@@ -97,7 +97,7 @@ class Server:
     def start(self) -> None:
         """Starts the process and reads its version."""
         self.stop()
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        environment = _outside()
         self.process = subprocess.Popen(
             self.command, env=environment, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log.open("a"),
@@ -128,6 +128,11 @@ class Server:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+
+def _outside() -> dict[str, str]:
+    """Returns the environment of a Python that holds other packages than this one."""
+    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
 
 
 def _pass_on(lines: Any, found: queue.Queue[str | None]) -> None:
@@ -303,6 +308,7 @@ def write_data(work: Path) -> None:
             "classes": classes,
             "runs": runs,
         }
+        data[row] |= json.loads((work / f"types-{version}.json").read_text())
     write_json(RUNS / "vllm.json", data)
     CONFIGS.write_text(json.dumps(configs, indent=1, sort_keys=True) + "\n")
 
@@ -331,6 +337,11 @@ def main() -> None:
     server.start()
     file = arguments.work / f"{server.version}.json"
     results = json.loads(file.read_text()) if file.is_file() else {}
+    types = arguments.work / f"types-{server.version}.json"
+    if not types.is_file():
+        script = Path(__file__).with_name("vllm_types.py")
+        done = subprocess.run([arguments.python, script], env=_outside(), capture_output=True, text=True, check=True)
+        types.write_text(done.stdout.splitlines()[-1])
     try:
         collect(server, arguments.model_types or census().supported, results, arguments.work, arguments.forms)
     finally:

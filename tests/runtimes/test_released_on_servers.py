@@ -144,13 +144,22 @@ def test_mscales_are_read_since_0_30(tmp_path: Path) -> None:
     assert old.attention_factor == pytest.approx(1.2772588722) and new.attention_factor == pytest.approx(1.0)
     assert "attention-factor-ignored" in {problem.code for problem in old.problems}
     assert {problem.code for problem in new.problems} == {"query-scale-ignored"}
-    assert found["vllm 0.9"].evidence.kind == "unknown" and found["vllm 0.9"].loads is None  # no such model type there
+
+
+@pytest.mark.parametrize(
+    ("config", "without"), [(MINISTRAL3, ("0.9", "0.13")), (GPT_OSS, ("0.9",))], ids=["Ministral 3", "gpt-oss"]
+)
+def test_versions_without_the_model_type(tmp_path: Path, config: dict[str, Any], without: tuple[str, ...]) -> None:
+    found = rows(tmp_path, config)
+    assert {
+        name for name, reading in found.items() if [each.code for each in reading.problems] == ["no-such-model-type"]
+    } == {f"vllm {version}" for version in without}
+    assert all(found[f"vllm {version}"].evidence.kind == "run" for version in without)
 
 
 def test_a_ramp_that_is_not_rounded(tmp_path: Path) -> None:
     found = rows(tmp_path, GPT_OSS)
     assert found["vllm 0.32"].ok and found["vllm 0.32"].evidence.kind == "run"
-    assert found["vllm 0.9"].evidence.kind == "unknown" and not found["vllm 0.9"].problems
 
 
 def test_a_declared_length_that_is_scaled_already(tmp_path: Path) -> None:
