@@ -62,7 +62,16 @@ def _with_outer(view: View) -> View:
 
 
 FIRST = VllmRules(
-    "0.9", _first_view, reads_truncate=False, dynamic_stretched=True, longrope_default=False, has_dual_chunk=True
+    "0.9",
+    _first_view,
+    reads_truncate=False,
+    dynamic_stretched=True,
+    longrope_default=False,
+    has_dual_chunk=True,
+    unscaled=(
+        *("gemma", "gemma2", "gpt_neox", "granitemoe", "mixtral", "olmo", "olmo2", "persimmon", "phi", "stablelm"),
+        "starcoder2",
+    ),
 )
 MIDDLE = VllmRules("0.13", _middle_view, dynamic_stretched=True)
 LATER = VllmRules("0.29", v5_view)
@@ -101,6 +110,8 @@ def table_rows(view: View, rules: VllmRules, section: Mapping[str, object]) -> i
         section: The text part of the config.
     """
     factor, positions = view.block.get("factor"), view.max_positions
+    if view.model_type in rules.unscaled:
+        return positions
     if view.model_type in ("cohere", "cohere2") and isinstance(section.get("model_max_length"), int):
         positions = int(str(section["model_max_length"]))  # only this class reads it
     if view.rope_type == "yarn" or view.model_type == "gpt_oss":

@@ -60,7 +60,7 @@ PATIENCE = 240
 #: Engines leave memory behind: a process serves that many models.
 MODELS_A_PROCESS = 60
 #: The releases behind the rows; one whose compiled part loads is run as the engine that a server starts.
-ROWS = {"0.9": "0.9.2", "0.13": "0.13.0", "0.22": "0.22.1", "0.29": "0.29.0", "0.32": "0.32.0"}
+ROWS = {"0.9": "0.9.2", "0.13": "0.13.0", "0.29": "0.29.0", "0.32": "0.32.0"}
 ENGINE_ROW = "0.32"
 #: Rotary classes whose model class renames the type of the block, so that the length asked for afterwards is another.
 RENAMES = ("DeepseekScalingRotaryEmbedding",)

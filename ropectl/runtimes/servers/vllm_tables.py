@@ -1,6 +1,6 @@
 """Rotary tables of vLLM's versions, by type and by model class.
 
-Read: 0.9.2, 0.13.0, 0.22.1, 0.29.0 and 0.32.0 (``model_executor/layers/rotary_embedding``, ``model_executor/models``).
+Run and read: 0.9.2, 0.13.0, 0.29.0 and 0.32.0 (``model_executor/layers/rotary_embedding``, ``model_executor/models``).
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class VllmRules:
         dynamic_stretched: Whether dynamic stretches its base as for ``max_position_embeddings`` * factor tokens.
         longrope_default: Whether longrope serves the top-level original length unless asked for more.
         has_dual_chunk: Whether it has an engine for attention by chunks.
+        unscaled: Model types whose class hands no scaling to the rotary one.
     """
 
     version: str
@@ -49,6 +50,7 @@ class VllmRules:
     dynamic_stretched: bool = False
     longrope_default: bool = True
     has_dual_chunk: bool = False
+    unscaled: tuple[str, ...] = ()
 
 
 def _yarn(view: View, rules: VllmRules) -> Table:
@@ -138,6 +140,9 @@ def class_table(view: View, rules: VllmRules, facts: CheckpointFacts, derived: i
         and (old, new) not in (("su", "longrope"), ("mrope", "default"))
     ):
         raise CannotLoadError(f"stops: type is {old!r}, rope_type is {new!r}")
+    if view.model_type in rules.unscaled:
+        cause = Problem("factor-ignored", f"its class of {view.model_type} reads no scaling: unscaled")
+        return replace(tables.default(view), causes=(cause,))
     if view.model_type == "gpt_oss":
         return _gpt_oss(view)
     table = _by_type(view, rules, facts, derived)
