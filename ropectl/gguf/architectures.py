@@ -1,9 +1,9 @@
 """Holds what llama.cpp makes of the rotary keys of each GGUF architecture, as data.
 
 An architecture is listed with a factor tensor where its loader creates that tensor *and* its graph passes it to the
-rotation. Elsewhere a file with such a tensor does not load ("wrong number of tensors"). All architectures whose models
-transformers makes were run in xllamacpp 2026.10 (``divisors`` in ``runtimes/runs/llama.cpp.json``, by
-``scripts/runtimes/collect_llama_cpp.py``); the others were read, in llama.cpp as llama-cpp-python 0.3.36 vendors it.
+rotation. Elsewhere a file with such a tensor does not load ("wrong number of tensors"). The architectures under ``divisors`` in
+``runtimes/runs/llama.cpp.json`` were run in xllamacpp 2026.10 (``scripts/runtimes/collect_llama_cpp.py``); the others were
+read, in llama.cpp as llama-cpp-python 0.3.36 vendors it.
 """
 
 from __future__ import annotations

@@ -23,11 +23,7 @@ def aggregate(results: Mapping[str, Mapping[str, Any]], versions: Mapping[str, s
             f"transformers {versions['transformers']}",
             "model_types": None,
             "architectures": {kind: _architecture(cases) for kind, cases in results.items() if _architecture(cases)},
-            "divisors": {
-                _architecture(cases): cases["divisors"]["divisors"]
-                for cases in results.values()
-                if "divisors" in cases.get("divisors", {})
-            },
+            "divisors": _divisors(results),
             "not_judged": {kind: reason for kind, reason in reasons.items() if reason},
             "runs": {
                 kind: {name: _outcome(case) for name, case in cases.items() if "config" in case}
@@ -49,6 +45,12 @@ def _outcome(case: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: case[key] for key in _KEPT if case.get(key) is not None}
     rounded = {key: float(f"{value:.2g}") if isinstance(value, float) else value for key, value in kept.items()}
     return {"form": form_of(block_of(case["config"])), **rounded}
+
+
+def _divisors(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Returns what came of divisors in a file, by architecture; a family that differs anyway says nothing."""
+    found = {_architecture(cases): cases.get("divisors", {}).get("divisors", "differs") for cases in results.values()}
+    return {str(name): outcome for name, outcome in found.items() if outcome != "differs"}
 
 
 def _architecture(cases: Mapping[str, Any]) -> str | None:
