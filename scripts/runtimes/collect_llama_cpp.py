@@ -39,7 +39,7 @@ from ropectl.runs import write_json
 from ropectl.runtimes.evidence import AGREEMENT, RUNS
 from ropectl.runtimes.llama_cpp import LlamaCpp
 from scripts.model_types import census
-from scripts.runtimes.llama_cpp_cases import METHODS, RAW, SIZES, SPREAD, TRAINED, Case, cases_of
+from scripts.runtimes.llama_cpp_cases import METHODS, OTHERWISE_RELEASED, RAW, SIZES, SPREAD, TRAINED, Case, cases_of
 from scripts.runtimes.llama_cpp_divisors import write_divisors
 from scripts.runtimes.llama_cpp_runs import aggregate
 from scripts.runtimes.shrunken import write_checkpoint
@@ -247,7 +247,8 @@ def shared_families(python: Path) -> list[str]:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, env=environment)
     registered = set(done.stdout.split())
-    return [kind for kind in census().supported if MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[kind] in registered]
+    shared = [kind for kind in census().supported if MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[kind] in registered]
+    return [kind for kind in shared if kind not in OTHERWISE_RELEASED]
 
 
 if __name__ == "__main__":
