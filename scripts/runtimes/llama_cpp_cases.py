@@ -17,7 +17,7 @@ SIZES = Sizes(hidden=256, head=64, rank=64, vocabulary=4096, trained=256)
 #: Families whose converter needs keys that transformers 5.24 drops when it loads the config.
 RAW = ("gemma4_text", "gpt_neox")
 #: Families whose released files name another class than transformers saves them with, and so convert otherwise.
-OTHERWISE_RELEASED = ("exaone",)
+OTHERWISE_RELEASED = ("exaone", "internlm3")
 #: Standard deviation of the logits, where 1 is too much: llama.cpp takes GELU from a table of half precision.
 SPREAD = {"gemma4_text": 0.2}
 FACTOR, TRAINED = 4, SIZES.trained
