@@ -124,3 +124,15 @@ def test_multimodal_files_of_transformers_4(tmp_path: Path) -> None:
     assert "Qwen2VLForConditionalGeneration.from_pretrained" in record["next_steps"][0]["command"]
     after = json.loads((tmp_path / "out" / "config.json").read_text())
     assert after["rope_scaling"]["mrope_section"] == [2, 3, 3] and after["rope_scaling"]["rope_type"] == "yarn"
+
+
+@pytest.mark.parametrize("model_type", ["phi", "nemotron", "glm4_moe", "gpt_neox"])
+def test_how_much_rotates_is_said_in_both_dialects(model_type: str, tmp_path: Path) -> None:
+    """transformers 5 saves the share inside the block only; transformers 4 reads it at the top level only."""
+    tiny_model(model_type).save_pretrained(tmp_path / "source")
+    before = json.loads((tmp_path / "source" / "config.json").read_text())
+    key = "rotary_pct" if model_type == "gpt_neox" else "partial_rotary_factor"
+    assert key not in before and before["rope_parameters"]["partial_rotary_factor"] < 1
+    patch_checkpoint(PatchSettings(model=str(tmp_path / "source"), method="ntk", factor=4, out=tmp_path / "out"))
+    after = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert after[key] == after["rope_parameters"]["partial_rotary_factor"] < 1

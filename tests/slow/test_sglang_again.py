@@ -38,7 +38,9 @@ def answers() -> dict[str, Any]:
     configs = json.loads(CONFIGS.read_text())
     found = {f"{family} {written}": form_facts(configs[family], written) for family, written in PAIRS}
     task = {"folder": str(wheel), "configs": {name: dict(facts.config) for name, facts in found.items() if facts}}
-    done = subprocess.run([sys.executable, str(SCRIPT)], input=json.dumps(task), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT)], input=json.dumps(task), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     results = json.loads(done.stdout.splitlines()[-1])["results"]
     return {name: outcome(results[name], facts) for name, facts in found.items() if facts}

@@ -92,6 +92,7 @@ class Family:
         null_head_dim: Whether the class leaves ``head_dim`` null, which some scaling types cannot read.
         rope_needs: Config keys and the values without which a model of this family has no rotary positions.
         theta_key: The name of ``rope_theta`` in transformers 4.
+        share_key: The name of ``partial_rotary_factor`` in transformers 4.
         layer_theta_keys: For one block per layer type: the key of each base in transformers 4.
         layer_scaling: The layer type that ``rope_scaling`` of transformers 4 is about; empty if it has none.
     """
@@ -111,6 +112,7 @@ class Family:
     null_head_dim: bool = False
     rope_needs: Mapping[str, Any] = field(default_factory=dict)
     theta_key: str = "rope_theta"
+    share_key: str = "partial_rotary_factor"
     layer_theta_keys: Mapping[str, str] = field(default_factory=dict)
     layer_scaling: str = ""
 
@@ -139,7 +141,7 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("cohere2", "cohere2_moe", "llama4_text"), Family(pairing=INTERLEAVED, rope_only_windowed=True)),
     **dict.fromkeys(("gemma3_text", "gemma3n_text"), _GEMMA3),
     **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), _GEMMA4),
-    **dict.fromkeys(("gpt_neox", "gpt_neox_japanese"), Family(theta_key="rotary_emb_base")),
+    **dict.fromkeys(("gpt_neox", "gpt_neox_japanese"), Family(theta_key="rotary_emb_base", share_key="rotary_pct")),
     **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_v1_moe"), _HUNYUAN),
     **dict.fromkeys(("minimax", "ministral", "mixtral"), Family(null_head_dim=True)),
     **dict.fromkeys(("phi3", "phi4_multimodal"), Family(rope_types=("default", "longrope"))),

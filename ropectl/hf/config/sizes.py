@@ -15,6 +15,7 @@ from ropectl.hf.config.families import (
     LENGTH_KEYS,
     SELF_CONTAINED_CONFIGS,
     WINDOW_KEYS,
+    family_of,
     name_of,
     named,
 )
@@ -96,7 +97,8 @@ def rotated_part(
         UnsupportedModelError: If the config does not say how wide a head is, or its class rotates another part.
     """
     head_dim = _head_dim(section, layer_type)
-    share = block.get("partial_rotary_factor", section.get("partial_rotary_factor") if layer_type is None else None)
+    outer = section.get("partial_rotary_factor", section.get(family_of(section).share_key))
+    share = block.get("partial_rotary_factor", outer if layer_type is None else None)
     if share is None:
         _check_even(head_dim, f"{_head_source(section)} = {head_dim}")
         return head_dim, None

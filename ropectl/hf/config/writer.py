@@ -17,6 +17,7 @@ from ropectl.hf.config.families import CHUNKED_POSITIONS, KEPT_ROPE_KEYS, LAYOUT
 from ropectl.hf.config.layers import choose_layer_type, layer_blocks
 from ropectl.hf.config.lengths import further_lengths
 from ropectl.rope.config_patch import RopeConfigPatch
+from ropectl.rope.proportional import PROPORTIONAL, SHARE
 
 #: Keys that hold the scaling, in one dialect or the other.
 REPLACED_KEYS = ("rope_parameters", "rope_scaling", "rope_theta", "original_max_position_embeddings")
@@ -96,12 +97,17 @@ def repair_head_dim(section: dict[str, Any]) -> None:
 
 def _write_flat(section: dict[str, Any], patch: RopeConfigPatch) -> None:
     block = merge_block(section.get("rope_scaling") or section.get("rope_parameters") or {}, patch)
-    theta_key = family_of(section).theta_key
+    family = family_of(section)
+    theta_key = family.theta_key
     for key in (*REPLACED_KEYS, theta_key):
         section.pop(key, None)
     section["rope_parameters"] = block
     section[theta_key] = section["rope_theta"] = block["rope_theta"]
     section["rope_scaling"] = _scaling_of_v4(block)
+    if (
+        SHARE in block and block["rope_type"] != PROPORTIONAL
+    ):  # transformers 4 reads how much rotates at the top level only
+        section[family.share_key] = block[SHARE]
     if block["rope_type"] == "longrope":  # transformers 4.48 to 4.57 read it here only
         section["original_max_position_embeddings"] = block["original_max_position_embeddings"]
 
