@@ -20,6 +20,9 @@ from ropectl.runtimes.transformers_versions.model_types import default_block, de
 
 ORIGINAL = "original_max_position_embeddings"
 
+#: Versions of transformers 5 whose configs do not check the types of their values.
+_LENIENT = ("5.0",)
+
 #: Keys that the validation of transformers 5 asks for, in addition to the original length, which it fills in.
 _REQUIRED_V5 = {
     **dict.fromkeys(("linear", "dynamic", "yarn"), ("factor",)),
@@ -104,7 +107,7 @@ def v5_view(facts: CheckpointFacts, version: str = "5.24") -> View:
         CannotLoadError: If a length is not an int, which the strict configs refuse.
     """
     section = facts.section
-    if isinstance(section.get("max_position_embeddings"), float):
+    if version not in _LENIENT and isinstance(section.get("max_position_embeddings"), float):
         raise CannotLoadError(f"stops: max_position_embeddings = {section['max_position_embeddings']} is not an int")
     said = v5_block(facts)
     block = dict(said or default_block(version, facts.model_type) or {})
