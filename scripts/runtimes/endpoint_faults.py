@@ -206,6 +206,19 @@ def named(record: dict[str, Any]) -> str:
     return record["verdict"] + (f", capped at {record['capped_at']}" if record["capped_at"] else "")
 
 
+def short(flags: str) -> str:
+    """Returns flags without the type of the weights, and without the keys of a block that are as they should be."""
+    for same in (
+        "--dtype float32",
+        "--dtype bfloat16",
+        '"rope_type":"yarn",',
+        '"rope_theta":100000.0,',
+        '"factor":4.0,',
+    ):
+        flags = flags.replace(same, "")
+    return flags.replace(f'"original_max_position_embeddings":{TRAINED}', "...").strip()
+
+
 def table(results: dict[str, Any]) -> str:
     """Returns the results as Markdown."""
     lines = ["| server | weights | flags | named | margin | noise |", "|---" * 6 + "|"]
@@ -217,7 +230,7 @@ def table(results: dict[str, Any]) -> str:
                 if record["margin"] is None
                 else f"{record['margin']:.2f} ({record['margin_low']:.2f} to {record['margin_high']:.2f})"
             )
-            flags = fault.flags.replace("--dtype float32", "").replace("--dtype bfloat16", "").strip()
+            flags = short(fault.flags)
             said = named(record) + ("" if named(record) == fault.expected else f" **in place of {fault.expected}**")
             cells = [
                 fault.server,
