@@ -42,7 +42,7 @@ from ropectl.runtimes.facts import source_facts
 
 TRAINED, FACTOR, NUM_TOKENS = 512, 4, 800
 #: llama-server takes a request for each token: fewer of a shorter text.
-FEW_TOKENS, NUM_POSITIONS = 640, 48
+FEW_TOKENS, NUM_POSITIONS = 640, 64
 A = 1.1386294361119891
 #: Written into a copy of the file: what ``llama-server --override-kv`` does with it.
 ATTENTION_KEY = "llama.rope.scaling.attn_factor"
@@ -91,7 +91,7 @@ FAULTS = (
     Fault("llama-server", f"--yarn-attn-factor {A:.6f}", "as-meant", "Q8_0"),
     Fault("llama-server", f"{ATTENTION_KEY}={A:.6f}", "attention-factor-twice", "Q4_1"),
     Fault("llama-server", "--rope-freq-base 10000", "theta-dropped", "Q8_0"),
-    Fault("llama-server", "-c 576", "as-meant, capped at 576", "Q8_0"),
+    Fault("llama-server", "-c 512", "as-meant, capped at 512", "Q8_0"),
     Fault("llama-server", "--yarn-orig-ctx 2048", "original-length-ignored", "Q4_1"),
     Fault("llama-server", "", "as-meant", "BF16"),
     Fault("llama-server", f"{ATTENTION_KEY}={1 / A:.6f}", "attention-factor-missing", "Q8_0"),
