@@ -35,7 +35,7 @@ def test_yarn() -> None:
     assert {"attention-factor-missing", "attention-factor-twice", "theta-dropped", "factor-twice"} <= set(codes)
     assert {"original-length-ignored", "type-pi", "type-ntk", "unscaled-theta-dropped"} <= set(codes)
     # What the rules of a runtime make of it is kept with the reading that rotates alike.
-    assert "transformers 5.x" in found[0].runtimes
+    assert any(each.startswith("transformers 5") for each in found[0].runtimes)
     assert "transformers 4.44" in next(each for each in found if each.code == "original-length-ignored").runtimes
     tables = [each.beyond.frequencies(10_000) for each in found]
     a = 0.1 * math.log(4) + 1
@@ -72,7 +72,7 @@ def test_lists_of_longrope() -> None:
     config = {**CONFIG, "rope_scaling": block}
     static = [each for each in readings(config) if each.code == "static-per-server"]
     divisors = [500_000.0 ** (-2 / 128) / each.below.frequencies(8000).inv_freq[1] for each in static]
-    assert sorted(divisors) == pytest.approx([short[1], long[1]])
+    assert {round(divisor, 6) for divisor in divisors} == {short[1], long[1]}
     codes = [each.code for each in readings(config, (4000,))]
     assert codes.count("static-per-server") <= 1
 
