@@ -42,10 +42,9 @@ def inspect_model(settings: InspectSettings, every: bool = False) -> list[dict[s
         )
     subject = Inspected.of(settings)
     length = settings.seq_len
-    target = settings.target_length if subject.setup else None
     records = []
     for method in subject.methods(settings.methods, every):
-        facts = subject.facts(method if settings.methods else None, length, target)
+        facts = subject.facts(method if settings.methods else None, length, settings.target_length)
         shown = inspect_rope(subject.geometry, method, length, subject.notes(method), subject.declared(method))
         shown = subject.with_model(shown, method, length)
         records.append(to_json(replace(shown, runtimes=read_all(facts) if facts else [])))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
-from ropectl.hf.config.family_patch import family_patch
+from ropectl.hf.config.family_patch import declaring, family_patch
 from ropectl.hf.config.geometry import RopeDescription, window_note
 from ropectl.hf.config.policy import Policy, choose_method, extent_option, idle_factor, idle_replace, resolve_factor
 from ropectl.hf.config.sidecar import Sidecar, frozen_method
@@ -111,11 +111,8 @@ def plan_patch(settings: PatchSettings, source: ModelSource, *others: ScalingMet
     method = _method(settings, source, factor)
     seq_len = settings.freeze_at
     _check_freezing(method, source, seq_len)
-    patch = family_patch(method, rope.geometry, source.config, seq_len)
     target = _target_length(settings, method, rope, factor, seq_len)
-    says_no_length = method.native == "llama3" or isinstance(method, AdjustedBaseFrequency)
-    if says_no_length and patch.rope_parameters["rope_type"] != "longrope":
-        patch = replace(patch, max_position_embeddings=target)
+    patch = declaring(family_patch(method, rope.geometry, source.config, seq_len), method, target)
     notes = [
         *rope.warnings,
         *idle_replace(source.name, settings.replace, rope.method, *others),

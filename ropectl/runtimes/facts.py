@@ -9,7 +9,7 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.file_reading import home_path
 from ropectl.hf.config.dialects import scaling_block, scaling_type, text_section
-from ropectl.hf.config.family_patch import family_patch
+from ropectl.hf.config.family_patch import declaring, family_patch
 from ropectl.hf.config.geometry import RopeDescription
 from ropectl.hf.config.sidecar import frozen_method
 from ropectl.hf.config.source import ModelSource
@@ -17,6 +17,7 @@ from ropectl.hf.config.writer import patched_config
 from ropectl.json_reading import read_object
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
+from ropectl.rope.methods.abf import AdjustedBaseFrequency
 from ropectl.rope.methods.none import NoScaling
 from ropectl.runtimes.runtime import CheckpointFacts
 
@@ -73,9 +74,11 @@ def patch_facts(
         layer_type: The layer type that is scaled, where each has its own block.
     """
     target = max(target_length or 0, seq_len or 0, method.target_length(geometry))
+    if target_length is not None and isinstance(method, AdjustedBaseFrequency):
+        target = target_length  # however far the base would reach
     if method.depends_on_seq_len and (geometry.num_turning is not None or method.native_config(geometry) is None):
         seq_len = seq_len or target  # nothing else can be written
-    patch = family_patch(method, geometry, config, seq_len)
+    patch = declaring(family_patch(method, geometry, config, seq_len), method, target)
     written = patched_config(config, patch, layer_type)
     if method.depends_on_seq_len and seq_len is not None:
         method = frozen_method(patch.rope_parameters, geometry, target)

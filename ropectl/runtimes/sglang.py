@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ropectl.records import NextStep, Problem, RuntimeReading
+from ropectl.hf.config.families import CHUNKED_POSITIONS
+from ropectl.records import NextStep, Problem, ReadingEvidence, RuntimeReading
 from ropectl.runtimes import tables
 from ropectl.runtimes.evidence import evidence_of
 from ropectl.runtimes.judge import length_lines, read
@@ -114,7 +115,10 @@ class Sglang(Runtime):
             usable = context_length(view, facts.section, facts.layer_type is not None)
             return usable, length_lines(usable, facts.target_length)
 
-        return read(self.name, VERSION, facts, v5_view, table, serve, evidence_of(self.name, VERSION, facts))
+        evidence = evidence_of(self.name, VERSION, facts)
+        if facts.section.get(CHUNKED_POSITIONS):
+            evidence = ReadingEvidence("unknown", source=f"not known with {CHUNKED_POSITIONS}")
+        return read(self.name, VERSION, facts, v5_view, table, serve, evidence)
 
     def next_step(self, facts: CheckpointFacts) -> NextStep:
         def reaches(changed: CheckpointFacts) -> bool:

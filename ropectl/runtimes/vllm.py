@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ropectl.hf.config.families import CHUNKED_POSITIONS
 from ropectl.records import NextStep, Problem, ReadingEvidence, RuntimeReading
 from ropectl.runtimes.evidence import evidence_of, releases
 from ropectl.runtimes.judge import length_lines, read
@@ -19,8 +20,6 @@ from ropectl.runtimes.servers.vllm_tables import VllmRules, class_table, served_
 from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View, v4_view, v5_block, v5_view
 
-#: Attention by chunks, for which the releases have no engine any more.
-DUAL_CHUNK = "dual_chunk_attention_config"
 #: Keys of a config that limit the length; the smallest counts, but ``model_max_length`` replaces them all.
 _LENGTH_KEYS = ("n_positions", "max_seq_len", "seq_length", "max_sequence_length", "max_seq_length", "seq_len")
 #: Model types whose config classes in transformers 4 take certain keys only.
@@ -140,7 +139,7 @@ def _evidence(rules: VllmRules, facts: CheckpointFacts) -> ReadingEvidence:
     release = releases("vllm").get(rules.version)
     if release is not None and not has_type(rules, facts.model_type):
         return ReadingEvidence("run", release.version, release.date, "the model types that it reads")
-    if release is not None and facts.section.get(DUAL_CHUNK):
+    if release is not None and facts.section.get(CHUNKED_POSITIONS):
         return ReadingEvidence("read", release.version, release.date, "its source")
     return evidence_of("vllm", rules.version, facts)
 
@@ -175,8 +174,8 @@ class Vllm(Runtime):
             return rules.view(checkpoint)
 
         def table(view: View) -> Table:
-            if facts.section.get(DUAL_CHUNK) and not rules.has_dual_chunk:
-                text = f"stops: {DUAL_CHUNK} belongs to an engine that these versions do not have"
+            if facts.section.get(CHUNKED_POSITIONS) and not rules.has_dual_chunk:
+                text = f"stops: {CHUNKED_POSITIONS} belongs to an engine that these versions do not have"
                 raise CannotLoadError(text, "dual-chunk")
             if borrowed:
                 return transformers_table(view)

@@ -279,3 +279,16 @@ def test_frozen_methods_are_compared_with_what_the_file_holds() -> None:
     method = parse_method("dynamic-ntk:inner_factor=2")
     found = read_all(patch_facts(base_config(), GEOMETRY, method, "./out", seq_len=4096))
     assert all(reading.ok for reading in found)
+
+
+def test_a_base_is_meant_for_the_length_that_was_asked_for() -> None:
+    """It reaches 68154 tokens; whoever asks for 32768 is served those."""
+    geometry = RopeGeometry(128, 10_000.0, 4096)
+    method = parse_method("abf:rope_theta=500000", 1.0, geometry)
+    asked, own = (
+        patch_facts(llama_config(geometry), geometry, method, "MODEL", target_length=target)
+        for target in (32_768, None)
+    )
+    assert (asked.target_length, own.target_length) == (32_768, 68_154)
+    assert asked.config["max_position_embeddings"] == 32_768
+    assert all(reading.ok for reading in read_all(asked))

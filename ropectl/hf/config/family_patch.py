@@ -13,6 +13,7 @@ from ropectl.hf.config.layers import layer_blocks
 from ropectl.rope.config_patch import RopeConfigPatch, universal_config
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
+from ropectl.rope.methods.abf import AdjustedBaseFrequency
 
 #: Methods that need no universal form, for models in which all pairs turn and for those in which some stand still.
 _NATIVE = "yarn, pi, llama3, ntk, abf"
@@ -101,3 +102,11 @@ def _length_in_force(section: Mapping[str, Any], geometry: RopeGeometry) -> int:
     """Returns the trained length that the model's attention reads from the block now [tokens]."""
     block = block_in_force(section)
     return int(block.get("original_max_position_embeddings") or geometry.original_max_position_embeddings)
+
+
+def declaring(patch: RopeConfigPatch, method: ScalingMethod, target: int) -> RopeConfigPatch:
+    """Returns a patch that declares a context [tokens], where neither a factor nor a formula in the block says one."""
+    says_no_length = method.native == "llama3" or isinstance(method, AdjustedBaseFrequency)
+    if not says_no_length or patch.rope_parameters["rope_type"] == "longrope":
+        return patch
+    return replace(patch, max_position_embeddings=target)
