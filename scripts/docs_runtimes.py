@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ropectl.runtimes.evidence import Outcome, Release, releases
+from ropectl.runtimes.evidence import AGREEMENT, Outcome, Release, releases
 from ropectl.runtimes.matrix import all_runtimes
 
-AGREES, DIFFERS, STOPS, NOT_RUN = "=", "≠", "stops", ""
+AGREES, WITHIN, DIFFERS, STOPS, NOT_RUN = "=", "(=)", "≠", "stops", ""
 WORDS = (
-    f"`{AGREES}` computed as transformers computes it, `{DIFFERS}` something else, `{STOPS}` not loaded, empty: not run"
+    f"`{AGREES}` computed as transformers computes it; `{WITHIN}` the same, but no more than the trained length is served, where "
+    f"the scaling does not show; `{DIFFERS}` something else; `{STOPS}` not loaded; empty: not run"
 )
+
+#: Trained length of the small models [tokens].
+TRAINED = 256
 
 
 def runs_tables() -> str:
@@ -63,4 +67,13 @@ def _cell(outcome: Outcome | None) -> str:
         return NOT_RUN
     if outcome.stops is not None:
         return STOPS
-    return AGREES if outcome.agrees else DIFFERS
+    if not outcome.agrees:
+        return DIFFERS
+    return AGREES if _shows(outcome) else WITHIN
+
+
+def _shows(outcome: Outcome) -> bool:
+    """Returns whether another reading of the scaling would have been seen."""
+    if outcome.deviation is not None:
+        return True
+    return outcome.effect > 10 * AGREEMENT if outcome.effect is not None else (outcome.served or TRAINED) > TRAINED

@@ -12,8 +12,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: Mean difference over the text that counts as the same computation in float32 [nats a token].
-AGREEMENT = 1e-3
+from ropectl.runtimes.evidence import AGREEMENT
 
 #: No arithmetic of the same weights is further off on average; 4-bit weights of a small model are off by about 0.1 [nats a token].
 MOST_NOISE = 0.35
