@@ -74,6 +74,6 @@ def _cell(outcome: Outcome | None) -> str:
 
 def _shows(outcome: Outcome) -> bool:
     """Returns whether another reading of the scaling would have been seen."""
-    if outcome.deviation is not None:
+    if outcome.deviation is not None or outcome.form == "default":
         return True
     return outcome.effect > 10 * AGREEMENT if outcome.effect is not None else (outcome.served or TRAINED) > TRAINED
