@@ -57,10 +57,11 @@ def test_commands_are_accepted(
     shutil.copytree(TINY_MODEL_DIR, tmp_path / "my-model")
     if arguments[0] != "patch":
         (tmp_path / "my-model" / "model.safetensors").unlink()
-    if arguments[0] == "compare-methods":
+    if arguments[0] in ("compare-methods", "verify-runtime"):
         for name in ("my-model-yarn4", "my-model-tuned"):
             shutil.copytree(tmp_path / "my-model", tmp_path / name)
     write_loadable(tmp_path / "model.gguf", "llama", {}, {})
+    shutil.copy(tmp_path / "model.gguf", tmp_path / "model.Q8_0.gguf")
     if arguments[0] in ("inspect", "methods", "patch"):  # the others stop where it is not
         shutil.copy(tmp_path / "model.gguf", tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf")
     (tmp_path / "books").mkdir()
@@ -79,7 +80,8 @@ def test_commands_are_accepted(
     elif arguments[0] == "patch" or "--dry-run" in arguments:
         assert code == 0, err
     elif arguments[0] == "verify-runtime":
-        assert code == 2 and ("No server answers" if "--endpoint" in arguments else "There is no Python") in err
+        asked = "No server answers" if "--endpoint" in arguments else "There is no Python"
+        assert code == 2 and ("was not converted from" if "--reference" in arguments else asked) in err
     else:
         absent = "SmolLM2" in " ".join(arguments)
         assert code == 2 and ("./my-model cannot be loaded" in err or (absent and "SmolLM2" in err)), err

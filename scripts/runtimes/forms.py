@@ -78,13 +78,14 @@ def _patched(config: Mapping[str, Any], rope: RopeDescription, name: str, locati
     spec, _, frozen = name.partition(", ")
     spec = spec.format(short=_listed(_short(geometry)), long=_listed(_long(geometry)))
     method = parse_method(spec, None if spec == "none" else FACTOR, geometry)
+    says_length = method.name not in ("none", "abf")  # a base is run for as far as it reaches
     return patch_facts(
         config,
         geometry,
         method,
         location,
         seq_len=target if frozen else None,
-        target_length=None if spec == "none" else target,
+        target_length=target if says_length else None,
         layer_type=rope.layer_type,
     )
 
