@@ -5,12 +5,13 @@ from __future__ import annotations
 import statistics
 
 from ropectl.checkpoint.verify.answer import Answer
-from ropectl.checkpoint.verify.judgement import AGREEMENT, Judgement, judge
+from ropectl.checkpoint.verify.judgement import Judgement, judge
 from ropectl.checkpoint.verify.known_readings import AS_MEANT
 from ropectl.checkpoint.verify.likelihoods import Likelihoods
 from ropectl.hf.config.source import ModelSource
 from ropectl.records import NONE, UNDECIDED, ReadingFit, RuntimeCheckRecord
 from ropectl.runs import command_line, package_versions
+from ropectl.runtimes.evidence import AGREEMENT
 
 
 def make_record(
