@@ -93,7 +93,7 @@ class RuntimeCheckSettings(Settings):
     positions: Annotated[
         int | None,
         Field(ge=8, description="tokens to compare, evenly spread"),
-        Option(Panel.measurement, "N", default="all; 64 for llama-server, which takes a request for each"),
+        Option(Panel.measurement, "N", default="all; 128 for llama-server, which takes a request for each"),
     ] = None
     original_length: OriginalLength = None
     trust_remote_code: TrustRemoteCode = False

@@ -42,7 +42,7 @@ from ropectl.runtimes.facts import source_facts
 
 TRAINED, FACTOR, NUM_TOKENS = 512, 4, 800
 #: llama-server takes a request for each token: fewer of a shorter text.
-FEW_TOKENS, NUM_POSITIONS = 640, 64
+FEW_TOKENS, NUM_POSITIONS = 640, 256
 A = 1.1386294361119891
 #: Written into a copy of the file: what ``llama-server --override-kv`` does with it.
 ATTENTION_KEY = "llama.rope.scaling.attn_factor"

@@ -16,7 +16,7 @@ from ropectl.records import AskedServer
 from ropectl.reporter import Reporter
 
 #: Tokens compared where each takes a request of its own.
-FEW_POSITIONS = 64
+FEW_POSITIONS = 128
 
 #: The shortest text that says anything [tokens].
 SHORTEST = 8
