@@ -36,7 +36,7 @@ from ropectl.runtimes.runtime import CheckpointFacts
 from ropectl.runtimes.views import v5_block
 from scripts.model_types import census
 from scripts.runtimes import forms
-from scripts.runtimes.shrunken import EXCEPTIONS
+from scripts.runtimes.shrunken import EXCEPTIONS, FILE_KEYS
 from scripts.tiny_models import Sizes, random_model, small_config
 
 #: Sizes that vLLM's attention for CPUs takes: heads of 64 channels, widths that 32 divides.
@@ -154,6 +154,9 @@ def write_base(model_type: str, folder: Path) -> None:
             head.weight.div_(max(spread, 1.0))
     shutil.rmtree(folder, ignore_errors=True)
     model.save_pretrained(folder)
+    # Released files have keys that classes drop where they are defaults, or keep elsewhere.
+    config = json.loads(model.config.to_json_string(use_diff=False)) | FILE_KEYS.get(model_type, {})
+    (folder / "config.json").write_text(json.dumps(config, indent=2))
 
 
 def text(length: int) -> list[int]:

@@ -25,6 +25,10 @@ from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View
 
 
+#: Families whose class says that pairs are neighbours only after it made its rotary class, which then does not refuse longrope.
+PAIRED_LATE = ("ernie4_5",)
+
+
 @dataclass(frozen=True)
 class VllmRules:
     """The rules by which a version reads a config.
@@ -159,6 +163,10 @@ def class_table(view: View, rules: VllmRules, facts: CheckpointFacts, derived: i
 def _by_type(view: View, rules: VllmRules, facts: CheckpointFacts, derived: int) -> Table:
     if view.model_type in DEEPSEEK and view.rope_type != "default":
         return deepseek_yarn(view, multiplier=not rules.absolute)
+    if view.rope_type == "longrope" and view.model_type in PAIRED_LATE:
+        table = _longrope(view, rules, facts, derived)
+        red = Problem("pairs-misread", "longrope turns half-split pairs, where the model has neighbours")
+        return replace(table, problems=(*table.problems, red))
     refuse_interleaved(view)
     if view.rope_type == "longrope":
         return _longrope(view, rules, facts, derived)
