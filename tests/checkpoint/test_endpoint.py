@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ropectl.checkpoint.verify.asking import FEW_POSITIONS
 from tests.checkpoint.fake_servers import (
     Fake,
     FakeLlama,
@@ -86,7 +87,7 @@ def test_through_every_protocol(
     names = {FakeOpenAi: "OpenAI-compatible", FakeSglang: "sglang", FakeLlama: "llama-server"}
     evidence = {FakeOpenAi: "unknown", FakeSglang: "read", FakeLlama: "run"}
     assert record["server"]["kind"] == names[kind] and record["server"]["evidence"]["kind"] == evidence[kind]
-    assert record["num_compared"] == (64 if kind is FakeLlama else LENGTH - 1)
+    assert record["num_compared"] == (FEW_POSITIONS if kind is FakeLlama else LENGTH - 1)
 
 
 @pytest.mark.parametrize(

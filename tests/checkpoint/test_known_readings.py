@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import pytest
@@ -130,3 +131,14 @@ def test_none_of_them() -> None:
     # A cache in half precision errs more with the length, but far less than readings differ.
     little = [a + (0.02 if past else 0.002) * n for a, past, n in zip(MEANT, BEYOND, NOISE, strict=True)]
     assert judge(little, [MEANT, OTHER], BEYOND).winner == 0
+
+
+def test_a_fault_is_not_named_where_it_explains_less_than_it_leaves() -> None:
+    """An unknown change that lies nearer to a fault than to what was meant, and far from both."""
+    generator = random.Random(5)
+    unknown = [generator.gauss(0, 0.2) for _ in MEANT]
+    theirs = [a + u for a, u in zip(MEANT, unknown, strict=True)]
+    fault = [a + 0.5 * u + generator.gauss(0, 0.1) for a, u in zip(MEANT, unknown, strict=True)]
+    judged = judge(theirs, [MEANT, fault], BEYOND)
+    assert judged.nearest == 1 and not judged.fits[0].fits
+    assert judged.winner is None and "leaves" in judged.reason

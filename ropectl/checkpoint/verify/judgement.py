@@ -37,6 +37,10 @@ BLOCKS = 32
 MOST_SHARE = 0.25
 
 
+#: A fault is not named where what it leaves unexplained is as much as it explains beyond the next reading.
+_LITTLE_NEARER = "the nearest leaves {:.2g} nats a token unexplained, and the next only {:.2g} more"
+
+
 @dataclass(frozen=True)
 class Interval:
     """A mean with its interval.
@@ -128,6 +132,8 @@ def judge(theirs: Sequence[float], readings: Sequence[Sequence[float]], is_beyon
     others = [k for k, fit in enumerate(fits) if not fit.fits]
     runner_up = min(others, key=lambda k: distances[k], default=None)
     margin = None if winner is None or runner_up is None else behind[runner_up]
+    if winner and margin is not None and margin.mean < distances[winner]:
+        return Judgement(fits, nearest, None, None, [], _LITTLE_NEARER.format(distances[winner], margin.mean))
     return Judgement(fits, nearest, winner, margin, [k for k in alike if k != winner], "")
 
 

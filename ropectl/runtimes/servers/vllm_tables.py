@@ -24,7 +24,6 @@ from ropectl.runtimes.servers.shared import (
 from ropectl.runtimes.tables import Table
 from ropectl.runtimes.views import ORIGINAL, CannotLoadError, View
 
-
 #: Families whose class says that pairs are neighbours only after it made its rotary class, which then does not refuse longrope.
 PAIRED_LATE = ("ernie4_5",)
 
