@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ropectl.checkpoint.settings import PatchSettings
@@ -113,6 +113,9 @@ def plan_patch(settings: PatchSettings, source: ModelSource, *others: ScalingMet
     _check_freezing(method, source, seq_len)
     target = _target_length(settings, method, rope, factor, seq_len)
     patch = declaring(family_patch(method, rope.geometry, source.config, seq_len), method, target)
+    if settings.method is None and method == rope.method and rope.layer_type is not None:
+        # Servers do not multiply what a file with a block per layer type declares.
+        patch = replace(patch, max_position_embeddings=rope.max_position_embeddings)
     notes = [
         *rope.warnings,
         *idle_replace(source.name, settings.replace, rope.method, *others),

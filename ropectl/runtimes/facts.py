@@ -9,6 +9,7 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.file_reading import home_path
 from ropectl.hf.config.dialects import scaling_block, scaling_type, text_section
+from ropectl.hf.config.families import family_of
 from ropectl.hf.config.family_patch import declaring, family_patch
 from ropectl.hf.config.geometry import RopeDescription
 from ropectl.hf.config.sidecar import frozen_method
@@ -18,6 +19,7 @@ from ropectl.json_reading import read_object
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.methods.abf import AdjustedBaseFrequency
+from ropectl.rope.methods.longrope import LongRope
 from ropectl.rope.methods.none import NoScaling
 from ropectl.runtimes.runtime import CheckpointFacts
 
@@ -27,12 +29,16 @@ NO_LIMIT = 10**12
 #: Types whose factor says by how much pairs are slowed, not how long a context is meant.
 _NO_PROMISE = ("llama3", "longrope")
 
+#: A factor times L that is less than this many times what the file declares is the same length, rounded up.
+_ROUNDED_UP = 1.5
+
 
 def config_facts(config: Mapping[str, Any], rope: RopeDescription, location: str) -> CheckpointFacts:
     """Returns the facts of a checkpoint as it stands.
 
     The target is what the config declares or what its factor promises, whichever is more. The factors of ``llama3`` and
-    ``longrope`` promise none: Llama 3.2 declares half of its factor times L, Llama 4 far more. A ``dynamic`` block that
+    ``longrope`` promise none: Llama 3.2 declares half of its factor times L, Llama 4 far more; and a factor that is rounded
+    up promises no more than is declared. A ``dynamic`` block that
     names an original length below ``max_position_embeddings`` is taken at its word: that length was meant, though
     no runtime reads it.
 
@@ -44,7 +50,12 @@ def config_facts(config: Mapping[str, Any], rope: RopeDescription, location: str
     geometry, method = rope.geometry, rope.method
     block = scaling_block(text_section(config), rope.layer_type)
     promised = 0 if scaling_type(block) in _NO_PROMISE else method.target_length(geometry)
-    target = max(rope.max_position_embeddings, promised)
+    declared = rope.max_position_embeddings
+    target = declared if promised < _ROUNDED_UP * declared else max(declared, promised)
+    family = family_of(text_section(config))
+    if family.static_longrope and scaling_type(block) == "longrope" and isinstance(method, LongRope):
+        # What the class of transformers 5 turns by is the short list; what the file means has both.
+        method = method.model_copy(update={key: tuple(block[key]) for key in ("short_factor", "long_factor")})
     if scaling_type(block) == "dynamic":
         original = block.get("original_max_position_embeddings")
         if original is not None and not rope.overridden and original < geometry.original_max_position_embeddings:

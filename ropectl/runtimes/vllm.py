@@ -137,6 +137,8 @@ def has_type(rules: VllmRules, model_type: str) -> bool:
 
 def _evidence(rules: VllmRules, facts: CheckpointFacts) -> ReadingEvidence:
     release = releases("vllm").get(rules.version)
+    if "auto_map" in facts.config and not has_type(rules, facts.model_type):
+        return ReadingEvidence("unknown", source="it may be read by the code that comes with it")
     if release is not None and not has_type(rules, facts.model_type):
         return ReadingEvidence("run", release.version, release.date, "the model types that it reads")
     if release is not None and facts.section.get(CHUNKED_POSITIONS):

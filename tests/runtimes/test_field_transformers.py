@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ropectl.hf.config.source import read_config
 from ropectl.records import NextStep, RuntimeReading
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
+from ropectl.runtimes.facts import source_facts
 from ropectl.runtimes.runtime import CheckpointFacts
 from ropectl.runtimes.transformers import Transformers
 from tests.tolerances import EXACT, PARITY
@@ -141,3 +145,26 @@ def test_a_type_that_a_version_does_not_have(model_type: str, first: str) -> Non
     assert f"before {first}" in found[without[0]].problems[0].text
     step: NextStep = Transformers().next_step(checkpoint(config, 64, 4096))
     assert not any(version in note for note in step.notes for version in without)
+
+
+def test_two_lists_of_phi_moe_are_meant_past_the_trained_length(tmp_path: Path) -> None:
+    """transformers 4.57 takes the long one there, 5.24 the short one at every length."""
+    lists = {"short_factor": [1.0] * 64, "long_factor": [1.3] * 32 + [32.0] * 32}
+    block = {
+        "type": "longrope",
+        "short_mscale": 1.24,
+        "long_mscale": 1.24,
+        "original_max_position_embeddings": 4096,
+        **lists,
+    }
+    config = {
+        "model_type": "phimoe", "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "num_hidden_layers": 2, "max_position_embeddings": 131_072, "original_max_position_embeddings": 4096,
+        "rope_theta": 10_000.0, "rope_scaling": block,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    source = read_config(str(tmp_path))
+    found = {row.version: row for row in Transformers().readings(source_facts(source, None))}
+    assert found["4.57"].ok and found["4.57"].inv_freq[-1] == pytest.approx(10_000 ** (-126 / 128) / 32)
+    assert [problem.code for problem in found["5.24"].problems] == ["static-per-model"]
+    assert any("means long_factor" in warning for warning in source.rope.warnings)

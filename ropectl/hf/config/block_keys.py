@@ -66,10 +66,16 @@ def trained_base(section: Mapping[str, Any], block: Mapping[str, Any], geometry:
     return ntk_base(geometry, alpha) if alpha and is_dynamic and family_of(section).alpha_is_ntk else None
 
 
+_SHORT_LIST_ONLY = (
+    "transformers 5 takes the short_factor of this model type at every length, as it is shown here; past the trained length the "
+    "file means long_factor, which transformers 4.48 to 4.57 take."
+)
+
+
 def block_warnings(
     section: Mapping[str, Any], parameters: Mapping[str, Any], max_positions: int, length: int
 ) -> list[str]:
-    """Returns warnings about a ``yarn`` block that runtimes read differently.
+    """Returns warnings about a ``yarn`` or ``longrope`` block that runtimes read differently.
 
     Args:
         section: The config's text part.
@@ -77,6 +83,9 @@ def block_warnings(
         max_positions: The context the config declares [tokens].
         length: The trained length [tokens].
     """
+    if parameters["rope_type"] == "longrope" and family_of(section).static_longrope:
+        differ = list(parameters["short_factor"]) != list(parameters["long_factor"])
+        return [_SHORT_LIST_ONLY] if differ else []
     if parameters["rope_type"] != "yarn":
         return []
     factor, warnings = parameters["factor"], []
