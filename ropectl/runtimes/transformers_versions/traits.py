@@ -113,8 +113,10 @@ def _two_mscales(view: View, rules: TransformersRules, facts: CheckpointFacts) -
     pair = [view.block.get(key) for key in ("short_mscale", "long_mscale")]
     if None in pair:
         raise CannotLoadError("stops: its classes need short_mscale and long_mscale in the block")
-    found = longrope(view, replace(rules, longrope="outer" if rules.dialect == 4 else "short"))
     length = view.required(ORIGINAL)
+    if rules.dialect == 4:  # whose config class writes the block's length to the top level
+        view = replace(view, outer_original=view.outer_original or length)
+    found = longrope(view, replace(rules, longrope="outer" if rules.dialect == 4 else "short"))
 
     def frequencies(seq_len: int) -> RopeFrequencies:
         factor = float(pair[seq_len > length] or 0)
