@@ -20,6 +20,9 @@ REFUSED_MODEL_TYPES = {
     "granite_swa": "it holds one table for every base, and the base of each layer names the table",
     "granitemoe_swa": "it holds one table for every base, and the base of each layer names the table",
     "molmo2": "it holds a scaled and an unscaled table, and the config says which layer reads which",
+    **dict.fromkeys(
+        ("qwen2_5_omni", "qwen3_omni_moe"), "it joins a thinker and a talker, each with its own rotary positions"
+    ),
     "recurrent_gemma": "its attention sees a fixed window and its config says no trained length: there is nothing to extend",
     "roformer": "it has a table of sines for every position up to a fixed length",
 }

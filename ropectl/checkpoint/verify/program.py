@@ -24,7 +24,8 @@ def checked_python(given: Path) -> Path:
     """
     python = given.expanduser().absolute()  # the runtime starts in another folder; links stay, as in venvs
     if not (python.is_file() and os.access(python, os.X_OK)):
-        raise ConfigError(f"There is no Python at {given}.", "Give the environment's: --python ENV/bin/python")
+        what = f"{given} is not a program" if python.exists() else f"There is no Python at {given}"
+        raise ConfigError(f"{what}.", "Give the environment's: --python ENV/bin/python")
     return python
 
 

@@ -16,9 +16,10 @@ def choice_parts(record: Mapping[str, Any]) -> list[Part]:
     """Returns the heading, notes, the picks and what is passed over."""
     model = record["model"] or "plain numbers"
     served = f", served by {record['runtime']}" if record["runtime"] else ""
+    factor = f" (factor {record['factor']:.4g})" if record["factor"] > 1 else ""
     parts: list[Part] = [
         Sentence(
-            f"{model}: from {record['trained_length']} to {record['target_length']} tokens (factor {record['factor']:.4g}), "
+            f"{model}: from {record['trained_length']} to {record['target_length']} tokens{factor}, "
             f"{_BUDGETS[record['tuning']]}{served}",
             is_heading=True,
         ),
