@@ -14,7 +14,7 @@ RELATIVES = {
     "baichuan": "LLaMA with query, key and value in one tensor; the 13B model has ALiBi in place of rotary positions",
     "bailing_moe": "a mixture of experts of its own kind, with query, key and value in one tensor",
     "bailing_moe_v2": "a mixture of experts of its own kind, with query, key and value in one tensor",
-    "chatglm": "the form of GLM before transformers had it; published conversions have model type 'glm'",
+    "chatglm": "the form of GLM before transformers had it; the published conversion of GLM-4-9B has model type 'glm'",
     "deepseek": "the first DeepSeek mixture of experts, before multi-head latent attention",
     "internlm": "LLaMA with biases in its attention",
     "internlm2": "LLaMA with query, key and value in one tensor; published conversions have model type 'llama'",
