@@ -123,4 +123,4 @@ def test_a_python_that_cannot_be_run(patched: Path, ropectl: Run) -> None:
     code, _, err = ropectl(
         "verify-runtime", str(patched), "--runtime", "vllm", "--python", str(patched / "config.json")
     )
-    assert code == 2 and "There is no Python at" in err
+    assert code == 2 and "config.json is not a program" in err
