@@ -8,6 +8,8 @@ from typing import Any
 
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError, MethodError
+from ropectl.hf.config.dialects import text_section
+from ropectl.hf.config.families import family_of
 from ropectl.hf.config.family_patch import declaring, family_patch
 from ropectl.hf.config.geometry import RopeDescription, window_note
 from ropectl.hf.config.policy import Policy, choose_method, extent_option, idle_factor, idle_replace, resolve_factor
@@ -113,8 +115,8 @@ def plan_patch(settings: PatchSettings, source: ModelSource, *others: ScalingMet
     _check_freezing(method, source, seq_len)
     target = _target_length(settings, method, rope, factor, seq_len)
     patch = declaring(family_patch(method, rope.geometry, source.config, seq_len), method, target)
-    if settings.method is None and method == rope.method and rope.layer_type is not None:
-        # Servers do not multiply what a file with a block per layer type declares.
+    is_kept = settings.method is None and method == rope.method
+    if is_kept and family_of(text_section(source.config)).length_is_whole:
         patch = replace(patch, max_position_embeddings=rope.max_position_embeddings)
     notes = [
         *rope.warnings,

@@ -165,3 +165,13 @@ def test_models_without_rotation_are_refused_everywhere(model_type: str, tmp_pat
     ):
         with pytest.raises(UnsupportedModelError, match="have no rotary positions"):
             ask()
+
+
+def test_a_kept_gemma_3_declares_what_it_declared(tmp_path: Path) -> None:
+    """Its servers take that length as it is, whatever the factor; those of others with blocks per layer type multiply it."""
+    text = {
+        "model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 6, "sliding_window": 1024,
+        "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "max_position_embeddings": 131_072,
+    }  # fmt: skip
+    record, written = planned(stored(tmp_path, text))
+    assert written["max_position_embeddings"] == 131_072 and of_lengths(record["notes"]) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ RUNS = {"0.32": {"version": "0.32.0", "date": "2026-11-30", "source": "small mod
 
 
 @pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A world in which only one version of one runtime was run, on one family."""
     (tmp_path / "vllm.json").write_text(json.dumps(RUNS))
     monkeypatch.setattr(evidence, "RUNS", tmp_path)

@@ -184,3 +184,22 @@ def test_readers_that_differ_about_a_declared_length(tmp_path: Path) -> None:
     assert found == {
         "vllm 0.9": 131072, "vllm 0.13": 131072, "vllm 0.29": 131072, "vllm 0.32": 40960, "sglang 0.5.23": 40960,
     }  # fmt: skip
+
+
+def test_what_comes_with_its_own_code_may_be_read_by_it(tmp_path: Path) -> None:
+    """A version without the model type says nothing of such a file."""
+    config = {**MINISTRAL3, "auto_map": {"AutoConfig": "configuration.Config"}}
+    assert rows(tmp_path, MINISTRAL3)["vllm 0.9"].loads is False
+    assert rows(tmp_path, config)["vllm 0.9"].evidence.kind == "unknown"
+
+
+@pytest.mark.parametrize(("declared", "served"), [(65_536, "ok"), (40_960, "length-capped")])
+def test_a_factor_that_is_rounded_up_promises_no_more(tmp_path: Path, declared: int, served: str) -> None:
+    """20 x 3584 = 71680 tokens: hardly more than 65536 declared, far more than 40960."""
+    block = {"rope_type": "yarn", "factor": 20.0, "original_max_position_embeddings": 3584}
+    config = {
+        "model_type": "llama", "hidden_size": 2560, "num_attention_heads": 20, "num_key_value_heads": 4, "head_dim": 128,
+        "num_hidden_layers": 2, "max_position_embeddings": declared, "rope_theta": 10_000.0, "rope_scaling": block,
+    }  # fmt: skip
+    row = rows(tmp_path, config)["vllm 0.32"]
+    assert [problem.code for problem in row.problems] == ([] if served == "ok" else [served])

@@ -94,6 +94,7 @@ class Family:
         theta_key: The name of ``rope_theta`` in transformers 4.
         share_key: The name of ``partial_rotary_factor`` in transformers 4.
         layer_theta_keys: For one block per layer type: the key of each base in transformers 4.
+        length_is_whole: Whether servers take its declared length as it is, whatever the factor of its block.
         layer_scaling: The layer type that ``rope_scaling`` of transformers 4 is about; empty if it has none.
     """
 
@@ -114,6 +115,7 @@ class Family:
     theta_key: str = "rope_theta"
     share_key: str = "partial_rotary_factor"
     layer_theta_keys: Mapping[str, str] = field(default_factory=dict)
+    length_is_whole: bool = False
     layer_scaling: str = ""
 
 
@@ -130,6 +132,7 @@ _GEMMA4 = Family(
 _GEMMA3 = Family(
     layer_theta_keys={"full_attention": "rope_theta", "sliding_attention": "rope_local_base_freq"},
     layer_scaling="full_attention",
+    length_is_whole=True,  # vLLM by the name, sglang because each layer type has a block
 )
 
 #: Model type -> its differences from Llama.
