@@ -43,13 +43,18 @@ class StandIn(types.ModuleType):
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """The rotary package from the folder, everything else of sglang as a stand-in."""
 
+    programs = ("sglang",)
+    #: Packages that are read from the folder.
+    real = (ROTARY,)
+    stand_in = StandIn
+
     def __init__(self, folder):
         self.folder = Path(folder)
 
     def find_spec(self, name, path, target=None):
-        if name.partition(".")[0] != "sglang":
+        if name.partition(".")[0] not in self.programs:
             return None
-        if name.startswith(ROTARY + ".") or name == ROTARY:
+        if name == ROTARY or name.startswith(tuple(package + "." for package in self.real)):
             file = self.folder.joinpath(*name.split("."))
             is_package = file.is_dir()
             file = file / "__init__.py" if is_package else file.with_suffix(".py")
@@ -58,7 +63,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec):
-        return StandIn(spec.name)
+        return self.stand_in(spec.name)
 
     def exec_module(self, module):
         pass

@@ -20,8 +20,10 @@ import sys
 import types
 from pathlib import Path
 
+import real_rotary_sglang
+from real_rotary_sglang import ROTARY
+
 SGLANG = "sglang.srt"
-ROTARY = f"{SGLANG}.layers.rotary_embedding"
 MODELS = f"{SGLANG}.models"
 
 
@@ -136,25 +138,12 @@ class StandIn(types.ModuleType):
         return layer_class() if name[0].isupper() and not name.isupper() else One()
 
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Rotary package and model files from the folder, everything else of sglang as a stand-in."""
+class Finder(real_rotary_sglang.Finder):
+    """Rotary package and model files from the folder, everything else of sglang and its kernels as a stand-in."""
 
-    def __init__(self, folder):
-        self.folder = Path(folder)
-
-    def find_spec(self, name, path, target=None):
-        if name.partition(".")[0] not in ("sglang", "sgl_kernel", "triton", "flashinfer", "einops", "aiter"):
-            return None
-        if name == ROTARY or name.startswith((ROTARY + ".", MODELS + ".")):
-            file = self.folder.joinpath(*name.split("."))
-            is_package = file.is_dir()
-            file = file / "__init__.py" if is_package else file.with_suffix(".py")
-            places = [str(file.parent)] if is_package else None
-            return importlib.util.spec_from_file_location(name, file, submodule_search_locations=places)
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def create_module(self, spec):
-        return StandIn(spec.name)
+    programs = ("sglang", "sgl_kernel", "triton", "flashinfer", "einops", "aiter")
+    real = (ROTARY, MODELS)
+    stand_in = StandIn
 
     def exec_module(self, module):
         module.__path__ = []

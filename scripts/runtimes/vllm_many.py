@@ -88,11 +88,7 @@ def answer(vllm, job):
             result["logprobs"].append([output.prompt_logprobs[i][ids[i]].logprob for i in range(1, len(ids))])
         return result
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        traceback.print_exc()
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        return {"error": f"{type(error).__name__}: {' '.join(lines)[:600]}", "where": where}
+        return told(error, where)
     finally:
         if engine is not None:
             engine.llm_engine.engine_core.shutdown()
@@ -100,15 +96,29 @@ def answer(vllm, job):
         cleanup_dist_env_and_memory()
 
 
-def main():
-    prepare()
-    import vllm
+def told(error, where):
+    """Returns an error as an answer; an interruption goes on."""
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    traceback.print_exc()
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return {"error": f"{type(error).__name__}: {' '.join(lines)[:600]}", "where": where}
 
+
+def serve(vllm, answer):
+    """Answers every job of stdin, a line each; the process ends with them."""
     gc.collect = lambda *generations: 0  # vLLM's own calls take most of the time of a small model
     print("ANSWER" + json.dumps({"version": vllm.__version__}), flush=True)
     for line in sys.stdin:
         print("\nANSWER" + json.dumps(answer(vllm, json.loads(line))), flush=True)
     os._exit(0)  # engines leave threads behind
+
+
+def main():
+    prepare()
+    import vllm
+
+    serve(vllm, answer)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,7 @@ kernel, which knows nothing of rotations, is replaced by softmax(QK')V in PyTorc
 """
 
 import contextlib
-import json
-import os
-import sys
 import tempfile
-import traceback
 
 import vllm_many
 
@@ -115,19 +111,13 @@ def answer(vllm, job):
                 result["logprobs"].append(scored[:, 0].tolist())
             return result
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        traceback.print_exc()
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        return {"error": f"{type(error).__name__}: {' '.join(lines)[:600]}", "where": where}
+        return vllm_many.told(error, where)
     finally:
         cleanup_dist_env_and_memory()
 
 
 def main():
     vllm_many.prepare()
-    import gc
-
     import vllm
     import vllm.platforms
 
@@ -139,14 +129,9 @@ def main():
         from vllm.attention.layer import Attention
     except ModuleNotFoundError:  # where later versions keep it
         from vllm.model_executor.layers.attention import Attention
-    kept = name_operations()  # as long as the process lives
+    _kept = name_operations()  # as long as the process lives
     Attention.forward = plain_attention
-    gc.collect = lambda *generations: 0
-    print("ANSWER" + json.dumps({"version": vllm.__version__}), flush=True)
-    for line in sys.stdin:
-        print("\nANSWER" + json.dumps(answer(vllm, json.loads(line))), flush=True)
-    del kept
-    os._exit(0)
+    vllm_many.serve(vllm, answer)
 
 
 if __name__ == "__main__":
