@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ropectl.compare.differences import differences, references
 from ropectl.compare.plan import Plan
 from ropectl.compare.recipe import Recipe
 from ropectl.compare.rows import RowResults
@@ -42,8 +43,11 @@ def comparison_document(
         measured: The results of each row.
         num_targets: K of protocol ``tail``.
     """
-    rows = [entry.row(measured[0], plan.config) for entry in measured]
-    pick = pick_method(rows)
+    clusters, trained = plan.base.documents.clusters, plan.base.setup.trained_length
+    rows = [entry.row(measured[0], plan.config, clusters) for entry in measured]
+    pick = pick_method(rows, trained, clusters)
+    chosen = references(rows, pick, plan.config.against)
+    other_tokens = [model.name for model in plan.models if not model.same_tokens]
     cells = [
         MeasuredCell(
             cell.record["id"], entry.model.name, str(entry.method), cell.training, cell.kind, max(cell.lengths)
@@ -54,6 +58,7 @@ def comparison_document(
     return ComparisonRecord(
         **vars(_comparison_frame(plan)),
         rows=rows,
+        differences=differences(rows, chosen, trained, clusters, other_tokens),
         pick=pick,
         verdict=comparison_verdict(rows, pick, plan.target_length),
         manifest=_comparison_manifest(plan, recipe, num_targets, cells),
@@ -125,6 +130,7 @@ def _comparison_manifest(
         versions=package_versions(),
         bos_token_id=base.setup.bos_token_id,
         documents=[document.name for document in base.documents.documents],
+        clusters=list(base.documents.clusters or ()),
         tokens_sha256=base.documents.fingerprint(),
         tail_targets_per_document=num_targets,
         existing={model.name: str(model.setup.source.rope.method) for model in plan.models},

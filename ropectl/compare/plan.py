@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ropectl.compare.differences import check_against
 from ropectl.compare.passkey_prompts import PasskeyPrompts
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
@@ -99,6 +100,7 @@ def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
         config = config.model_copy(update={"factor": DEFAULT_FACTOR})
     setup = Setup.of(config)
     methods, notes = choose_methods(setup, config)
+    check_against(config, methods)
     others = [_other(config, name) for name in config.others]
     setups = [setup, *others]
     shortest = max(passkey_prompts(each).min_length for each in setups) if config.passkey else 2

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.retrieval.passkey_cells import by_length
-from ropectl.evaluate.verdicts import models_length, short_delta, uses_length
+from ropectl.evaluate.retrieval.passkey_cells import by_length, scored_length
+from ropectl.evaluate.verdicts import Reached, models_verdicts, reached, short_delta, uses_verdicts
 from ropectl.records import (
     MethodRow,
     PasskeyCell,
@@ -84,24 +84,28 @@ class RowResults:
         missing = {n for cell in cells if cell.error for n in cell.lengths if n >= cell.error["length"]}
         return by_length([entry for entry in found if entry.length not in missing])
 
-    def row(self, baseline: RowResults, config: CompareConfig) -> MethodRow:
+    def row(self, baseline: RowResults, config: CompareConfig, clusters: Sequence[int] | None = None) -> MethodRow:
         """Returns the row.
 
         Args:
             baseline: The first model without scaling, as it is given, against which verdicts are made.
             config: The settings; they hold the tolerances of verdicts.
+            clusters: The document of each scored unit; a document of its own by default.
         """
         trained = baseline.model.geometry.original_max_position_embeddings
         comparable = self.model.same_tokens
         base_at_trained = next((p for p in baseline.points("tail") if p.context_length == trained), None)
         prefix, tail, passkey = self.points("prefix"), self.points("tail"), self.passkey
-        retrieved = [(entry.length, entry.accuracy, entry.trials) for entry in passkey]
         complete = all(cell.error is None for cell in self._of("passkey"))
+        models, uses = Reached(None, None, []), Reached(None, None, [])
+        if comparable:
+            models = reached(models_verdicts(tail, base_at_trained, config.tolerance, clusters), trained)
+        if complete:
+            uses = reached(uses_verdicts(map(scored_length, passkey), config.uses_accuracy), trained)
         reach = Reach(
-            computes=self._computes(),
-            models=models_length(tail, base_at_trained, config.tolerance, trained) if comparable else None,
-            uses=uses_length(retrieved, config.uses_accuracy, trained) if complete else None,
+            self._computes(), models.certain, uses.certain, models.possible, uses.possible, models.at, uses.at
         )
+        delta = short_delta(prefix, baseline.points("prefix"), trained, clusters) if comparable else None
         failed = [(cell.kind, cell.error) for cell in self.cells if cell.error is not None]
         return MethodRow(
             model=self.model.name,
@@ -110,10 +114,12 @@ class RowResults:
             tail=tail,
             passkey=passkey,
             reach=reach,
-            short_delta=short_delta(prefix, baseline.points("prefix"), trained) if comparable else None,
+            short_delta=None if delta is None else delta.value,
             seconds=round(sum(cell.record["seconds"] for cell in self.cells), 3),
             errors=[*self.errors, *(f"{kind} {e['length']}: {e['message']}" for kind, e in failed)],
             training=self.training,
+            short_delta_ci_low=None if delta is None else delta.ci_low,
+            short_delta_ci_high=None if delta is None else delta.ci_high,
         )
 
     def _of(self, kind: str) -> list[CellResult]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ropectl.compare.differences import differences, references
 from ropectl.compare.rows import CellResult, RowResults
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
@@ -34,10 +35,12 @@ class _UnfinishedRow:
     missing: int
     lacks_passkeys: bool
 
-    def row(self, baseline: RowResults, config: CompareConfig) -> MethodRow:
+    def row(self, baseline: RowResults, config: CompareConfig, clusters: Sequence[int] | None) -> MethodRow:
         """Returns the row up to now; use is judged only on all lengths."""
-        row = self.results.row(baseline, config)
-        return replace(row, reach=replace(row.reach, uses=None)) if self.lacks_passkeys else row
+        row = self.results.row(baseline, config, clusters)
+        if not self.lacks_passkeys:
+            return row
+        return replace(row, reach=replace(row.reach, uses=None, uses_possible=None, uses_at=[]))
 
 
 def covers(record: ComparisonRecord, plan: PlanRecord) -> bool:
@@ -70,9 +73,14 @@ def unfinished_comparison(folder: Path, plan: PlanRecord) -> ComparisonRecord:
             "The command that began the run writes it again.",
         ) from None
     found, missing = sum(len(row.results.cells) for row in rows), sum(row.missing for row in rows)
+    clusters = plan.manifest.clusters or None
+    made = [row.row(rows[0].results, config, clusters) for row in rows]
+    other_tokens = [model.name for model in plan.subjects if not model.same_tokens]
+    trained = plan.geometry.original_max_position_embeddings
     return ComparisonRecord(
         **{name: getattr(plan, name) for name in ComparisonFrame.__dataclass_fields__},
-        rows=[row.row(rows[0].results, config) for row in rows],
+        rows=made,
+        differences=differences(made, references(made, None, config.against), trained, clusters, other_tokens),
         verdict=[f"Unfinished: {missing} of {found + missing} cells are still to be measured, so nothing is picked."],
         unfinished=Unfinished(found + missing, missing, [row.missing for row in rows]),
         manifest=plan.manifest,

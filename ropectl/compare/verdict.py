@@ -5,33 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ropectl.records import NO_CHANGE, MethodRow, Pick
+from ropectl.compare.differences import picked_index
+from ropectl.evaluate.verdicts import short_delta
+from ropectl.records import NO_CHANGE, MethodRow, Pick, Reach
 from ropectl.rope.method import short_spec
 
 
-def pick_method(rows: Sequence[MethodRow]) -> Pick | None:
+def pick_method(rows: Sequence[MethodRow], trained_length: int, clusters: Sequence[int] | None = None) -> Pick | None:
     """Returns the row with the longest ``uses``, then ``models``, then the smallest ``short_delta``, and why it is that one.
 
-    None if nothing was measured that could decide.
+    Where two are equally long, the one that may turn out longer goes first. None if nothing was measured that could decide.
+
+    Args:
+        rows: All rows.
+        trained_length: L [tokens].
+        clusters: The document of each scored unit; a document of its own by default.
     """
     candidates = [
         row for row in rows if not row.errors and (row.reach.uses is not None or row.reach.models is not None)
     ]
     if not candidates:
         return None
-    best = min(
-        candidates,
-        key=lambda row: (
-            -(row.reach.uses or 0),
-            -(row.reach.models or 0),
-            row.short_delta if row.short_delta is not None else 0.0,
-        ),
-    )
-    reasons = []
-    if best.reach.uses is not None:
-        reasons.append(f"uses {_tokens(best.reach.uses)}: {_rank('uses', best, candidates)}")
-    if best.reach.models is not None:
-        reasons.append(f"models {_tokens(best.reach.models)}: {_rank('models', best, candidates)}")
+    best = min(candidates, key=lambda row: (*_reach_rank(row), _price(row)))
+    senses = [sense for sense in ("uses", "models") if getattr(best.reach, sense) is not None]
+    reasons = [f"{sense} {_reach_text(best.reach, sense)}: {_rank(sense, best, candidates)}" for sense in senses]
     if best.short_delta is not None:
         if abs(best.short_delta) < NO_CHANGE:
             change = "does not change"
@@ -39,8 +36,42 @@ def pick_method(rows: Sequence[MethodRow]) -> Pick | None:
             change = f"falls by {-best.short_delta:.1%} or more"
         else:
             change = f"rises by {best.short_delta:.1%} at worst"
-        reasons.append(f"perplexity up to the trained length {change}")
-    return Pick(best.model, best.method, reasons, best.training.id if best.training else None)
+        reasons.append(f"perplexity at the measured lengths up to the trained one {change}")
+    tied = [
+        index
+        for index, row in enumerate(rows)
+        if row in candidates
+        and row is not best
+        and _reach_rank(row) == _reach_rank(best)
+        and not _is_dearer(row, best, trained_length, clusters)
+    ]
+    return Pick(best.model, best.method, reasons, best.training.id if best.training else None, tied)
+
+
+def _reach_rank(row: MethodRow) -> tuple[int, ...]:
+    """Returns what rows are ordered by before their price, least first."""
+    reach = row.reach
+    lengths = (reach.uses, reach.uses_possible, reach.models, reach.models_possible)
+    return tuple(-(length or 0) for length in lengths)
+
+
+def _price(row: MethodRow) -> float:
+    return row.short_delta if row.short_delta is not None else 0.0
+
+
+def _is_dearer(row: MethodRow, best: MethodRow, trained_length: int, clusters: Sequence[int] | None) -> bool:
+    """Returns whether a row's perplexity up to the trained length is told apart from the best row's, at its worst."""
+    difference = short_delta(row.perplexity, best.perplexity, trained_length, clusters)
+    if difference is None:
+        return _price(row) > _price(best)
+    return bool(difference.told_apart)
+
+
+def _reach_text(reach: Reach, sense: str) -> str:
+    length, possible = getattr(reach, sense), getattr(reach, f"{sense}_possible")
+    if not reach.is_open(sense):
+        return _tokens(length)
+    return f"{length} tokens, and up to {possible} not resolved" if length else f"not resolved up to {possible} tokens"
 
 
 def _tokens(length: int) -> str:
@@ -66,8 +97,7 @@ def comparison_verdict(rows: Sequence[MethodRow], pick: Pick | None, target_leng
     """
     if pick is None:
         return ["Nothing was measured that could decide between the methods."]
-    picked = (pick.model, pick.method, pick.training)
-    row = next(r for r in rows if (r.model, r.method, r.training.id if r.training else None) == picked)
+    row = rows[picked_index(rows, pick)]
     name = short_spec(row.method) + (", tuned" if row.training else "")
     if row.model != rows[0].model:
         name = f"{row.model}, {name}"
@@ -77,8 +107,9 @@ def comparison_verdict(rows: Sequence[MethodRow], pick: Pick | None, target_leng
     measured = [each for each in rows if each.reach.uses is not None]
     if measured and all((each.reach.uses or 0) < target_length for each in measured):
         longest = max(max((entry.length for entry in each.passkey), default=0) for each in measured)
-        what = "no method was measured there" if longest < target_length else "no method uses them all"
-        sentences.append(f"Retrieval: {what}.")
+        may = any((each.reach.uses_possible or 0) >= target_length for each in measured)
+        what = "that any method uses them all is not resolved" if may else "no method uses them all"
+        sentences.append(f"Retrieval: {'no method was measured there' if longest < target_length else what}.")
     return sentences
 
 
@@ -86,14 +117,15 @@ def _senses(row: MethodRow, target_length: int) -> list[str]:
     reach = row.reach
     computes = target_length if reach.computes is None else min(reach.computes, target_length)
     senses = [f"computes {computes} (rotations seen in training)"]
-    if reach.models is None:
-        senses.append("models: not judged")
-    else:
-        senses.append(f"models {reach.models or 'none of the lengths'} (loss as low as the unscaled model's)")
-    if reach.uses is None:
-        senses.append("uses: not judged")
-    else:
-        senses.append(f"uses {reach.uses or 'none of the lengths'} (passkeys retrieved)")
+    for sense, meaning in (("models", "loss as low as the unscaled model's"), ("uses", "passkeys retrieved")):
+        length = getattr(reach, sense)
+        if length is None:
+            senses.append(f"{sense}: not judged")
+            continue
+        possible = getattr(reach, f"{sense}_possible")
+        is_open = f", up to {possible} not resolved" if reach.is_open(sense) else ""
+        none = "nothing for certain" if is_open else "none of the lengths"
+        senses.append(f"{sense} {length or none} ({meaning}){is_open}")
     return senses
 
 
@@ -128,10 +160,24 @@ def _unmet(row: Mapping[str, Any], name: str, target_length: int, limits: Mappin
         if accuracy is not None and entry["accuracy"] < accuracy and entry["length"] <= target_length:
             yield (
                 f"{name} retrieves {entry['correct']} of {entry['trials']} passkeys at {entry['length']} tokens: "
-                f"below --min-accuracy {accuracy:g}."
+                f"below --min-accuracy {accuracy:g}{_certainty(entry['ci_high'] < accuracy, entry)}."
             )
     delta = row["short_delta"]
     if rise is not None and delta is None:
         yield f"{name} has no perplexity change up to the trained length to compare with --max-short-regression {rise:g}."
     if rise is not None and delta is not None and delta > rise:
-        yield f"{name} raises perplexity up to the trained length by {delta:.2%}: above --max-short-regression {rise:g}."
+        low, high = row.get("short_delta_ci_low"), row.get("short_delta_ci_high")
+        is_sure = low is not None and low > rise
+        yield (
+            f"{name} raises perplexity up to the trained length by {delta:.2%}: above --max-short-regression {rise:g}"
+            f"{_certainty(is_sure, {'ci_low': low, 'ci_high': high})}."
+        )
+
+
+def _certainty(is_sure: bool, measured: Mapping[str, Any]) -> str:
+    """Returns what to add where chance alone may be what is on the wrong side of a limit."""
+    low, high = measured["ci_low"], measured["ci_high"]
+    if is_sure:
+        return ""
+    interval = "no interval" if low is None or high is None else f"95 % interval {low:.1%} to {high:.1%}"
+    return f" (not resolved: {interval})"

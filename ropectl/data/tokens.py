@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -78,6 +78,7 @@ class DocumentSet:
         num_seen: Documents that were read.
         longest: Tokens of the longest document seen; a lower bound where reading stopped early.
         bos_token_id: The token that every document begins with; None for none.
+        clusters: The source document of each; None where each is one of its own.
     """
 
     documents: list[TokenizedDocument]
@@ -85,6 +86,7 @@ class DocumentSet:
     num_seen: int
     longest: int
     bos_token_id: int | None
+    clusters: Sequence[int] | None = None
 
     def fingerprint(self) -> str:
         """Returns a hash of all tokens: equal fingerprints mean the same targets."""

@@ -136,6 +136,12 @@ class CompareConfig(TextConfig, PasskeyGrid):
         Option(Panel.measurement, "NATS"),
         VERDICT,
     ] = MODELS_TOLERANCE
+    against: Annotated[
+        Texts,
+        Field(description="methods (or further models) that the others are compared with, in pairs; repeatable"),
+        Option(Panel.measurement, "METHOD", default="the unscaled model and the pick", offers="methods"),
+        VERDICT,
+    ] = ()
     max_short_regression: Annotated[
         float | None,
         Field(ge=0, description="exit with code 3 if the pick's perplexity up to L rises by more than this share"),

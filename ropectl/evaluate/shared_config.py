@@ -128,7 +128,7 @@ class PasskeyGrid(ModelConfig):
     """The grid of passkey trials."""
 
     depths: Depths = 5
-    trials: Trials = 5
+    trials: Trials = 8
     distractors: Annotated[
         int,
         Field(ge=0, le=9, description="other labelled keys in the haystack"),

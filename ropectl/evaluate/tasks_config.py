@@ -47,7 +47,7 @@ class TasksConfig(ModelConfig):
             ge=1, le=MAX_TRIALS, description="prompts per length and depth; tasks without depths take trials x depths"
         ),
         Option(Panel.measurement, "N"),
-    ] = 5
+    ] = 8
     seed: Seed = 0
     chat: Chat = False
     used_score: Annotated[

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from ropectl.evaluate.statistics import paired_interval
-from ropectl.records import FEW_DOCUMENTS, MIN_TRIALS, NO_CHANGE, PerplexityPoint
+from ropectl.evaluate.paired import loss_difference
+from ropectl.evaluate.statistics import Z_95, student_95
+from ropectl.records import FEW_DOCUMENTS, NO_CHANGE, Difference, LengthVerdict, Outcome, PerplexityPoint
+
+#: Length [tokens], score in [0, 1], trials, and the ends of the score's 95 % interval.
+ScoredLength = tuple[int, float, int, float, float]
+
+#: More documents or prompts than these are no advice.
+MOST_UNITS = 100_000
 
 
 def qualified_length(entries: Iterable[tuple[int, bool]], trained_length: int) -> int:
@@ -31,50 +40,88 @@ def qualified_length(entries: Iterable[tuple[int, bool]], trained_length: int) -
     return best
 
 
-def models_length(
-    points: Sequence[PerplexityPoint], baseline: PerplexityPoint | None, tolerance: float, trained_length: int
-) -> int | None:
-    """Returns the context up to which the same targets are predicted no worse than by the baseline.
+class Reached(NamedTuple):
+    """How far verdicts at single lengths go.
 
-    A length qualifies if the upper end of the bootstrap 95 % interval of the mean difference by
-    document is at most ``tolerance``; :func:`qualified_length` makes one length of that.
+    Attributes:
+        certain: Tokens up to which every length is a yes.
+        possible: The same, where what is not resolved counts as a yes.
+        at: The verdicts, by length.
+    """
+
+    certain: int | None
+    possible: int | None
+    at: list[LengthVerdict]
+
+
+def reached(verdicts: Sequence[LengthVerdict], trained_length: int) -> Reached:
+    """Returns how far verdicts go: :func:`qualified_length` of those that are a yes, and of those that may be one."""
+    if not verdicts:
+        return Reached(None, None, [])
+    certain, possible = (
+        qualified_length(((one.length, one.outcome in outcomes) for one in verdicts), trained_length)
+        for outcomes in (("yes",), ("yes", "not resolved"))
+    )
+    return Reached(certain, possible, sorted(verdicts, key=lambda one: one.length))
+
+
+def models_verdicts(
+    points: Sequence[PerplexityPoint],
+    baseline: PerplexityPoint | None,
+    tolerance: float,
+    clusters: Sequence[int] | None = None,
+) -> list[LengthVerdict]:
+    """Returns at which contexts the same targets are predicted no worse than by the baseline.
+
+    A yes has the whole 95 % interval of the paired difference by document at or below ``tolerance``, a no above it.
 
     Args:
         points: Protocol ``tail`` points of the method.
         baseline: The unscaled model's ``tail`` point at its trained length.
         tolerance: Accepted difference [nats a token].
-        trained_length: L [tokens].
-
-    Returns:
-        Tokens; 0 if no length qualifies, None if it was not measured.
+        clusters: The document of each unit; a document of its own by default.
     """
-    measured = [point for point in points if point.perplexity is not None]
-    if baseline is None or baseline.perplexity is None or not measured:
-        return None
-    num_targets = baseline.num_tokens // baseline.num_documents
-    entries = []
-    for point in measured:
-        pairs = zip(point.document_nll_sums, baseline.document_nll_sums, strict=True)
-        differences = [(ours - theirs) / num_targets for ours, theirs in pairs]
-        entries.append((point.context_length, paired_interval(differences)[1] <= tolerance))
-    return qualified_length(entries, trained_length)
+    found = []
+    for point in points:
+        difference = None if baseline is None else loss_difference("tail", point, baseline, clusters)
+        if difference is not None:
+            found.append(_judged(difference, tolerance))
+    return found
 
 
-def uses_length(entries: Iterable[tuple[int, float, int]], wanted: float, trained_length: int) -> int | None:
-    """Returns the length up to which what was hidden in a text is found: :func:`qualified_length` of the scores.
+def _judged(difference: Difference, tolerance: float) -> LengthVerdict:
+    low, high, value, units = difference.ci_low, difference.ci_high, difference.value, difference.units
+    outcome: Outcome = "not resolved"
+    needed = None
+    if low is not None and high is not None:
+        outcome = "yes" if high <= tolerance else "no" if low > tolerance else "not resolved"
+        if outcome == "not resolved" and value != tolerance:
+            # Student's quantile tends to the normal one as documents are added.
+            width = (high - value if value < tolerance else value - low) * Z_95 / student_95(units - 1)
+            needed = max(units + 1, math.ceil(units * (width / (tolerance - value)) ** 2))
+    return LengthVerdict(difference.length, outcome, value, low, high, units, _if_possible(needed))
+
+
+def uses_verdicts(scores: Iterable[ScoredLength], wanted: float) -> list[LengthVerdict]:
+    """Returns at which lengths what was hidden in a text is found: the whole interval of the score is at or above ``wanted``.
 
     Args:
-        entries: Length [tokens], accuracy or score in [0, 1], and number of trials, in any order.
+        scores: Score by length, in any order.
         wanted: The least score that counts as used.
-        trained_length: L [tokens].
-
-    Returns:
-        Tokens; 0 if no length qualifies, None if not measured or on fewer than 20 trials a length.
     """
-    known = list(entries)
-    if not known or any(trials < MIN_TRIALS for _, _, trials in known):
-        return None
-    return qualified_length(((length, score >= wanted) for length, score, _ in known), trained_length)
+    found = []
+    for length, score, trials, low, high in scores:
+        outcome: Outcome = "yes" if low >= wanted else "no" if high < wanted else "not resolved"
+        needed = None
+        if outcome == "not resolved" and score != wanted:
+            # Where the Wilson interval of this score ends at the wanted one.
+            needed = max(trials + 1, math.ceil(Z_95**2 * wanted * (1 - wanted) / (score - wanted) ** 2))
+        found.append(LengthVerdict(length, outcome, score, low, high, trials, _if_possible(needed)))
+    return found
+
+
+def _if_possible(needed: int | None) -> int | None:
+    return None if needed is None or needed > MOST_UNITS else needed
 
 
 def longest_without_a_miss(values: Iterable[tuple[int, float]], wanted: float) -> int:
@@ -90,18 +137,32 @@ def longest_without_a_miss(values: Iterable[tuple[int, float]], wanted: float) -
 
 
 def short_delta(
-    points: Sequence[PerplexityPoint], baseline: Sequence[PerplexityPoint], trained_length: int
-) -> float | None:
-    """Returns the worst relative perplexity change against the baseline at lengths up to the trained one."""
-    ours, theirs = (
-        {
-            point.context_length: point.perplexity
-            for point in some
-            if point.perplexity is not None and point.context_length <= trained_length
-        }
-        for some in (points, baseline)
+    points: Sequence[PerplexityPoint],
+    baseline: Sequence[PerplexityPoint],
+    trained_length: int,
+    clusters: Sequence[int] | None = None,
+) -> Difference | None:
+    """Returns the worst relative perplexity change against the baseline at lengths up to the trained one, with its interval.
+
+    Args:
+        points: The method's.
+        baseline: The unscaled model's.
+        trained_length: L [tokens].
+        clusters: The document of each unit; a document of its own by default.
+    """
+    theirs = {point.context_length: point for point in baseline}
+    short = [point for point in points if point.context_length <= trained_length and point.context_length in theirs]
+    differences = [loss_difference("short_delta", point, theirs[point.context_length], clusters) for point in short]
+    worst = max((each for each in differences if each is not None), key=lambda each: each.value, default=None)
+    if worst is None:
+        return None
+    low, high = worst.ci_low, worst.ci_high
+    return replace(
+        worst,
+        value=math.expm1(worst.value),
+        ci_low=None if low is None else math.expm1(low),
+        ci_high=None if high is None else math.expm1(high),
     )
-    return largest_rise(ours, theirs)
 
 
 def largest_rise(perplexity: Mapping[int, float], before: Mapping[int, float]) -> float | None:
@@ -110,39 +171,73 @@ def largest_rise(perplexity: Mapping[int, float], before: Mapping[int, float]) -
 
 
 def perplexity_verdict(
-    models: int | None,
+    models: Reached,
     baseline: PerplexityPoint | None,
-    delta: float | None,
+    delta: Difference | None,
     trained_length: int,
     tolerance: float,
 ) -> list[str]:
     """Returns the verdict of perplexity in sentences: how far the method reaches, and what it costs.
 
     Args:
-        models: Context up to which text is modelled [tokens]; None where that was not judged.
+        models: How far text is modelled.
         baseline: The unscaled model's point at its trained length, against which it was judged.
         delta: Worst relative change up to the trained length; None if not measured.
         trained_length: L [tokens].
         tolerance: Accepted rise of the loss [nats a token].
     """
     sentences = []
-    if models is not None and baseline is not None:
-        sentences.append(_models_sentence(models, trained_length, tolerance, baseline.num_documents))
+    if models.certain is not None and baseline is not None:
+        sentences += _models_sentences(models, trained_length, tolerance)
     if delta is not None:
-        change = f"{delta:+.1%}" if abs(delta) >= NO_CHANGE else "no change"
+        change = f"{delta.value:+.1%}" if abs(delta.value) >= NO_CHANGE else "no change"
+        has_interval = delta.ci_low is not None and abs(delta.value) >= NO_CHANGE
+        interval = f" (95 % interval {delta.ci_low:+.1%} to {delta.ci_high:+.1%})" if has_interval else ""
         sentences.append(
-            f"Perplexity up to the trained length ({trained_length} tokens) against the unscaled model: {change} at worst."
+            f"Perplexity at {delta.length} tokens against the unscaled model: {change}{interval}, the most of the measured "
+            f"lengths up to the trained one ({trained_length})."
         )
     return sentences
 
 
-def _models_sentence(models: int, trained: int, tolerance: float, num_documents: int) -> str:
-    few = f"; few documents, at least {FEW_DOCUMENTS} wanted" if num_documents < FEW_DOCUMENTS else ""
-    basis = f"(within {tolerance:g} nats a token, 95 % interval over {num_documents} documents{few})"
+def _models_sentences(models: Reached, trained: int, tolerance: float) -> list[str]:
+    units = models.at[0].units
+    few = f"; few documents, at least {FEW_DOCUMENTS} wanted" if units < FEW_DOCUMENTS else ""
+    basis = f"(within {tolerance:g} nats a token, 95 % interval over {units} documents{few})"
     reference = f"the unscaled model given {trained} {basis}."
-    if models:
-        return f"models up to {models} tokens: given so many, the same text is predicted no worse than by {reference}"
-    return f"models no evaluated length: the same text is predicted worse than by {reference}"
+    if models.certain:
+        first = f"models up to {models.certain} tokens: given so many, the same text is predicted no worse than by {reference}"
+    elif models.possible:
+        first = f"models: not resolved at any evaluated length, against {reference}"
+    else:
+        first = f"models no evaluated length: the same text is predicted worse than by {reference}"
+    return [first, *open_sentences("models", models, "documents")]
+
+
+def open_sentences(sense: str, found: Reached, units: str) -> list[str]:
+    """Returns a sentence on what is not resolved, and what would resolve it; none where everything is.
+
+    Args:
+        sense: Name of what is judged.
+        found: How far it goes.
+        units: What it is judged on, such as ``documents``.
+    """
+    if found.certain is None or found.possible is None or found.possible <= found.certain:
+        return []
+    first = first_open(found.at, found.certain)
+    needed = (
+        f"about {first.units_needed} {units} would tell"
+        if first.units_needed
+        else f"no number of {units} is known to tell"
+    )
+    return [
+        f"{sense} at {first.length} tokens: not resolved, the 95 % interval holds the limit; {needed} ({first.units} measured)."
+    ]
+
+
+def first_open(verdicts: Sequence[LengthVerdict], certain: int) -> LengthVerdict:
+    """Returns the shortest length past the certain ones that is not resolved."""
+    return next(one for one in verdicts if one.length > certain and one.outcome == "not resolved")
 
 
 def limit_messages(points: Sequence[Mapping[str, Any]], limit: float) -> list[str]:

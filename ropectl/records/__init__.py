@@ -6,7 +6,7 @@ The keys are declared only here, in the order in which they are written. :func:`
 
 from __future__ import annotations
 
-from ropectl.records.bounds import FEW_DOCUMENTS, MIN_TRIALS, NO_CHANGE
+from ropectl.records.bounds import FEW_DOCUMENTS, NO_CHANGE
 from ropectl.records.comparison_record import (
     ComparisonFrame,
     ComparisonManifest,
@@ -18,6 +18,7 @@ from ropectl.records.comparison_record import (
     TrainingSummary,
     Unfinished,
 )
+from ropectl.records.comparisons import Difference, LengthVerdict, Outcome, RowDifference
 from ropectl.records.harness_record import HarnessManifest, HarnessRecord
 from ropectl.records.inspection_record import InspectionRecord
 from ropectl.records.json_form import to_json
@@ -57,7 +58,6 @@ from ropectl.records.training_record import (
 
 __all__ = [
     "FEW_DOCUMENTS",
-    "MIN_TRIALS",
     "NONE",
     "NO_CHANGE",
     "SCHEMA_VERSION",
@@ -67,6 +67,7 @@ __all__ = [
     "ComparisonFrame",
     "ComparisonManifest",
     "ComparisonRecord",
+    "Difference",
     "EvaluationRecord",
     "FinetuneRecord",
     "FirstToken",
@@ -74,12 +75,14 @@ __all__ = [
     "HarnessManifest",
     "HarnessRecord",
     "InspectionRecord",
+    "LengthVerdict",
     "Manifest",
     "MeasuredCell",
     "MethodRow",
     "MetricsLine",
     "ModelsReach",
     "NextStep",
+    "Outcome",
     "PasskeyCell",
     "PasskeyLength",
     "PasskeyManifest",
@@ -98,6 +101,7 @@ __all__ = [
     "Reach",
     "ReadingEvidence",
     "ReadingFit",
+    "RowDifference",
     "RuntimeCheckRecord",
     "RuntimeReading",
     "ScalingBefore",

@@ -26,11 +26,8 @@ REASONS: Mapping[str, str] = {
     "bits_per_byte": "bits per byte are not less than 0",
 }
 
-#: Verdicts on fewer documents are marked.
+#: On fewer documents intervals are those of normally distributed losses, and verdicts are marked.
 FEW_DOCUMENTS = 8
-
-#: Fewer passkey trials at a length give no verdict.
-MIN_TRIALS = 20
 
 #: Relative changes of perplexity below this are none: passes differ by rounding.
 NO_CHANGE = 5e-4

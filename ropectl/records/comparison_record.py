@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MinLen
 
 from ropectl.records.bounds import Length, TargetLength
+from ropectl.records.comparisons import LengthVerdict, RowDifference
 from ropectl.records.json_form import optional
 from ropectl.records.manifest import SCHEMA_VERSION
 from ropectl.records.passkey_record import PasskeyLength
@@ -19,21 +20,34 @@ from ropectl.rope.geometry import RopeGeometry
 class Reach:
     """The length that a method reaches, in three different senses [tokens].
 
-    ``models`` and ``uses`` are the length up to which every measured length from the trained one on qualifies. Lengths
-    shorter than the trained one never count against it; where none from it on qualifies, the longest shorter one counts.
+    ``models`` and ``uses`` are the length up to which every measured length from the trained one on is a *yes*. Lengths
+    shorter than the trained one never count against it; where none from it on is one, the longest shorter one counts.
 
     Attributes:
         computes: Positions whose slow rotations were all seen in training (a formula; after a training of its
             own, at least the positions of that one); None if unlimited.
-        models: A length qualifies if the same text is predicted no worse than by the unscaled model at its trained
-            length; 0 if none does, None if not measured.
-        uses: A length qualifies if enough of the numbers hidden in a text are retrieved; 0 if none does, None if not
-            measured, or on too few trials.
+        models: A length is a yes if the same text is predicted no worse than by the unscaled model at its trained
+            length; 0 if none is, None if not measured.
+        uses: A length is a yes if enough of the numbers hidden in a text are retrieved; 0 if none is, None if not
+            measured.
+        models_possible: The same, where what is not resolved counts as a yes: longer than ``models`` if a verdict is open.
+        uses_possible: Likewise of ``uses``.
+        models_at: The outcome at each length.
+        uses_at: Likewise of use.
     """
 
     computes: int | None
     models: int | None = None
     uses: int | None = None
+    models_possible: int | None = None
+    uses_possible: int | None = None
+    models_at: list[LengthVerdict] = field(default_factory=list)
+    uses_at: list[LengthVerdict] = field(default_factory=list)
+
+    def is_open(self, sense: str) -> bool:
+        """Returns whether ``models`` or ``uses`` might be longer: the first length after it is not resolved."""
+        certain, possible = getattr(self, sense), getattr(self, f"{sense}_possible")
+        return possible is not None and certain is not None and possible > certain
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,8 @@ class MethodRow:
         reach: The three lengths.
         short_delta: Worst relative perplexity change against the unscaled model at lengths up to the
             trained one; None if not measured.
+        short_delta_ci_low: Lower end of its paired 95 % interval, at the length where it is worst.
+        short_delta_ci_high: Upper end.
         seconds: Wall time of the measurements.
         errors: Messages of cells, or of a training, that failed.
         training: The training after which it was measured; None for the model as it is given.
@@ -85,6 +101,8 @@ class MethodRow:
     seconds: float
     errors: list[str] = field(default_factory=list)
     training: TrainingSummary | None = None
+    short_delta_ci_low: float | None = None
+    short_delta_ci_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,12 +114,14 @@ class Pick:
         method: Method spec.
         reasons: Why, in one sentence each.
         training: Id of the training that belongs to it; None for the model as it is given.
+        tied: Indices in ``rows`` of those that no measurement tells apart from it by the rule.
     """
 
     model: str
     method: str
     reasons: list[str]
     training: str | None = None
+    tied: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -139,6 +159,7 @@ class ComparisonManifest:
         bos_token_id: The token that every text begins with; None for none.
         documents: Names of the documents.
         tokens_sha256: Hash of all tokens: equal hashes mean the same text in the same tokens.
+        clusters: The source document of each, counted from 0; empty where each is one of its own.
         tail_targets_per_document: K of protocol ``tail``: the targets that every length scores.
         existing: The scaling that each model came with, by model.
         cells: The measurements.
@@ -151,6 +172,7 @@ class ComparisonManifest:
     bos_token_id: int | None = None
     documents: list[str] = field(default_factory=list)
     tokens_sha256: str | None = None
+    clusters: list[int] = field(default_factory=list)
     tail_targets_per_document: int | None = None
     existing: dict[str, str] = field(default_factory=dict)
     cells: list[MeasuredCell] = field(default_factory=list)
@@ -208,6 +230,8 @@ class ComparisonRecord(ComparisonFrame):
 
     Attributes:
         rows: One entry per model and method; the first is the first model without scaling.
+        differences: Paired differences of every row against the references: the unscaled model and the pick, or those
+            that were asked for.
         pick: What is preferred; None where nothing can be.
         verdict: What the numbers mean, in sentences.
         unfinished: How much is missing of a comparison that was not finished.
@@ -219,6 +243,7 @@ class ComparisonRecord(ComparisonFrame):
     known_by: ClassVar[frozenset[str]] = frozenset({"rows", "lengths"})
 
     rows: Annotated[list[MethodRow], MinLen(1)]
+    differences: list[RowDifference] = field(default_factory=list)
     pick: Pick | None = None
     verdict: list[str] = field(default_factory=list)
     unfinished: Unfinished | None = optional()

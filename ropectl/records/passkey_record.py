@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from annotated_types import MinLen
 
 from ropectl.records.bounds import Length, Share
+from ropectl.records.comparisons import LengthVerdict
 from ropectl.records.manifest import EvaluationRecord, Manifest
 
 
@@ -31,6 +32,7 @@ class PasskeyCell:
         beyond_capacity: Whether the length passes what the method was asked to reach.
         num_differing: Trials whose text, decoded greedily, says otherwise than the answer's scores token by token;
             None where only one of the two was looked at.
+        outcomes: Each trial's, 1 for the key and 0 for anything else, in the order of trials, for paired comparisons.
     """
 
     length: Length
@@ -46,6 +48,7 @@ class PasskeyCell:
     answer_logprob: float | None
     beyond_capacity: bool = False
     num_differing: int | None = None
+    outcomes: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,12 @@ class PasskeyLength:
     beyond_capacity: bool = False
     num_differing: int | None = None
 
+    def outcomes(self) -> dict[tuple[float, int], float]:
+        """Returns the outcome of each trial by depth and number; empty where a record does not hold them."""
+        return {
+            (cell.depth, number): float(right) for cell in self.depths for number, right in enumerate(cell.outcomes)
+        }
+
 
 @dataclass(frozen=True)
 class UsesReach:
@@ -83,9 +92,13 @@ class UsesReach:
 
     Attributes:
         uses: As :attr:`Reach.uses` of a comparison [tokens].
+        uses_possible: As there [tokens].
+        uses_at: The outcome at each length.
     """
 
     uses: int | None = None
+    uses_possible: int | None = None
+    uses_at: list[LengthVerdict] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from annotated_types import MinLen
 
 from ropectl.records.bounds import AboveZero, Length, NotNegative
+from ropectl.records.comparisons import Difference, LengthVerdict
 from ropectl.records.json_form import optional
 from ropectl.records.manifest import EvaluationRecord, Manifest
 
@@ -42,7 +43,7 @@ class PerplexityPoint:
         document_nll_sums: ``nll_sum`` by document, for intervals and paired differences [nats].
         beyond_capacity: Whether N passes what the method was asked to reach.
         document_num_tokens: ``num_tokens`` by document.
-        ci_low: Lower end of the bootstrap 95 % interval of the perplexity over documents; None below two.
+        ci_low: Lower end of the 95 % interval of the perplexity over documents; None below two.
         ci_high: Upper end.
         num_bytes: UTF-8 bytes of the text behind the scored tokens; None where they are not known.
         bits_per_byte: nll_sum / ln 2 / num_bytes: comparable across tokenizers.
@@ -53,7 +54,7 @@ class PerplexityPoint:
             one pass answers only at the longest.
         gain_over_trained: Protocol ``tail``: how much lower the mean loss of the same targets is than given the
             trained length, under the same method [nats a token]; None where that was not measured.
-        gain_ci_low: Lower end of its paired bootstrap 95 % interval over documents; None below two.
+        gain_ci_low: Lower end of its paired 95 % interval over documents; None below two.
         gain_ci_high: Upper end.
         short_context: Protocol ``key-tokens``: K, the least context of the short windows [tokens].
         num_candidates: Protocol ``key-tokens``: targets with more than K tokens before them, of which
@@ -105,9 +106,13 @@ class ModelsReach:
 
     Attributes:
         models: As :attr:`Reach.models` of a comparison [tokens]; None unless protocol ``tail`` was measured.
+        models_possible: As there [tokens].
+        models_at: The outcome at each length.
     """
 
     models: int | None = None
+    models_possible: int | None = None
+    models_at: list[LengthVerdict] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -159,7 +164,10 @@ class PerplexityRecord(EvaluationRecord):
         points: One entry per length.
         unscaled: The unscaled model on the same targets, up to its trained length; empty where the method is that model.
         reach: How far the method goes.
+        differences: Paired differences from the unscaled model at the lengths up to its trained one.
         short_delta: Worst relative change against the unscaled model at lengths up to the trained one; None if not measured.
+        short_delta_ci_low: Lower end of its paired 95 % interval, at the length where it is worst.
+        short_delta_ci_high: Upper end.
         verdict: What the numbers mean, in sentences.
         manifest: What is needed to measure it again.
     """
@@ -176,6 +184,9 @@ class PerplexityRecord(EvaluationRecord):
     points: Annotated[list[PerplexityPoint], MinLen(1)]
     unscaled: list[PerplexityPoint] = field(default_factory=list)
     reach: ModelsReach = field(default_factory=ModelsReach)
+    differences: list[Difference] = field(default_factory=list)
     short_delta: float | None = None
+    short_delta_ci_low: float | None = None
+    short_delta_ci_high: float | None = None
     verdict: list[str] = field(default_factory=list)
     manifest: PerplexityManifest = field(default_factory=PerplexityManifest)

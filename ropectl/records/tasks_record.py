@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from annotated_types import MinLen
 
 from ropectl.records.bounds import Length, Share
+from ropectl.records.comparisons import LengthVerdict
 from ropectl.records.json_form import optional
 from ropectl.records.manifest import EvaluationRecord, Manifest
 
@@ -93,9 +94,11 @@ class TaskResult:
             decoding writes; ``contained``: the share of the references that the generated text contains.
         chance: Score of guessing; None where it is not defined.
         uses: The length up to which every length from the trained one on has a sufficient score, as
-            :attr:`Reach.uses` of a comparison [tokens]; 0 if there is none, None on too few trials.
+            :attr:`Reach.uses` of a comparison [tokens]; 0 if there is none.
         prompts_sha256: Hash of all prompts and answers: equal hashes mean the same trials.
         lengths: One entry per length.
+        uses_possible: As :attr:`Reach.uses_possible` of a comparison [tokens].
+        uses_at: The outcome at each length.
     """
 
     task: str
@@ -104,6 +107,8 @@ class TaskResult:
     uses: int | None
     prompts_sha256: str
     lengths: list[TaskLength]
+    uses_possible: int | None = None
+    uses_at: list[LengthVerdict] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,8 @@ class TaskAverage:
         tasks: How many tasks.
         trials: The fewest trials of a task at this length.
         beyond_capacity: Whether the length passes what the method was asked to reach.
+        ci_low: Lower end of the 95 % interval of the score, over the trials of all tasks.
+        ci_high: Upper end.
     """
 
     length: Length
@@ -123,6 +130,8 @@ class TaskAverage:
     tasks: int
     trials: int
     beyond_capacity: bool = False
+    ci_low: float | None = None
+    ci_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -131,12 +140,16 @@ class TasksReach:
 
     Attributes:
         uses: The length up to which every length from the trained one on has a sufficient average [tokens]; 0 if
-            there is none, None on too few trials.
+            there is none.
         used_score: The average that is sufficient, in [0, 1].
+        uses_possible: As :attr:`Reach.uses_possible` of a comparison [tokens].
+        uses_at: The outcome at each length.
     """
 
     uses: int | None = None
     used_score: float | None = None
+    uses_possible: int | None = None
+    uses_at: list[LengthVerdict] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,12 @@ class Cell:
     Attributes:
         text: The text.
         mark: Footnote mark after the text.
-        is_best: Whether it is the best of its column.
+        is_best: Whether it is the best of its column, or one of several that are not told apart from it.
+        is_tied: Whether it is one of several.
         tone: ``good``, ``bad`` or nothing; never the only sign of what is meant.
         shade: Position on the colour scale of a heat map, in [0, 1]; None for no shade.
         bar: Length of a bar after the text as a share of the whole, in [0, 1]; None for no bar.
+        possible: How long the bar may be, what is not resolved included.
         value: The number that the text is of, by which readers of the page may sort; None for none.
         small: A second line below the text, shown on the page only.
         small_tone: Tone of the small text.
@@ -39,9 +41,11 @@ class Cell:
     text: str
     mark: str = ""
     is_best: bool = False
+    is_tied: bool = False
     tone: str = ""
     shade: float | None = None
     bar: float | None = None
+    possible: float | None = None
     value: float | None = None
     small: str = ""
     small_tone: str = ""
@@ -176,9 +180,19 @@ class Sentence:
 
 @dataclass(frozen=True)
 class BestNote:
-    """A sentence on what the mark of the best means; each format has its own mark."""
+    """What the mark of the best means; each format has its own mark.
+
+    Attributes:
+        text: Of the best.
+        tied: Of several that are not told apart; empty where there are none.
+    """
 
     text: str
+    tied: str = ""
+
+    def of_several(self) -> str:
+        """Returns both for a format with one mark for the two."""
+        return "; several in a column: ".join(filter(None, [self.text, self.tied]))
 
 
 Part = Table | SmallTables | Sentence | BestNote

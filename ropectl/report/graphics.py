@@ -16,24 +16,27 @@ MAX_CURVE = 24
 MIN_SPAN, MAX_SPAN = 2.0, 16.0
 
 EMPTY = "\u00b7"
+OPEN = "░"
 _LEVELS = "▁▂▃▄▅▆▇█"
 _EIGHTHS = "▏▎▍▌▋▊▉█"
 
 #: The same drawings in ASCII.
-ASCII = str.maketrans("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉─\u00b7", "_.-=+x%#:::||||-.")
+ASCII = str.maketrans("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉─░\u00b7", "_.-=+x%#:::||||-?.")
 
 
-def bar(share: float, width: int = BAR_WIDTH) -> str:
-    """Returns a bar; the rest of the whole is dotted.
+def bar(share: float, possible: float | None = None, width: int = BAR_WIDTH) -> str:
+    """Returns a bar; what is not resolved is shaded, the rest of the whole is dotted.
 
     Args:
         share: In [0, 1]; values outside are drawn as the nearer end.
+        possible: How long it may be; None for no longer.
         width: Characters of the whole.
     """
     eighths = round(8 * width * min(max(share, 0.0), 1.0)) if not math.isnan(share) else 0
     whole, rest = divmod(eighths, 8)
     text = "█" * whole + (_EIGHTHS[rest - 1] if rest else "")
-    return text + EMPTY * (width - len(text))
+    shaded = max(0, round(width * min(possible or 0.0, 1.0)) - len(text))
+    return text + OPEN * shaded + EMPTY * (width - len(text) - shaded)
 
 
 def curve_scale(values: Iterable[float | None]) -> tuple[float, float] | None:

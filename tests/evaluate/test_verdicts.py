@@ -1,38 +1,28 @@
-"""Verdicts and intervals."""
+"""Verdicts of three outcomes: how far a method models and uses text, and what it costs."""
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
 
 from ropectl.evaluate.statistics import wilson_interval
 from ropectl.evaluate.verdicts import (
+    ScoredLength,
     longest_without_a_miss,
-    models_length,
+    models_verdicts,
+    open_sentences,
     qualified_length,
+    reached,
     short_delta,
-    uses_length,
+    uses_verdicts,
 )
 from ropectl.records import PerplexityPoint
 
 
-@pytest.mark.parametrize(
-    ("successes", "trials", "low", "high"),
-    [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (5, 10, 0.2366, 0.7634), (24, 25, 0.8046, 0.9929), (0, 0, 0.0, 1.0)],
-)
-def test_wilson_interval(successes: int, trials: int, low: float, high: float) -> None:
-    """Against values tabulated for the score interval."""
-    assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=5e-5)
-
-
-def test_wilson_interval_covers_at_its_rate() -> None:
-    rng = random.Random(0)
-    covered = 0
-    for _ in range(2000):
-        low, high = wilson_interval(sum(rng.random() < 0.7 for _ in range(40)), 40)
-        covered += low <= 0.7 <= high
-    assert 0.93 < covered / 2000 < 0.97
+def scored(length: int, correct: int, trials: int) -> ScoredLength:
+    return length, correct / trials, trials, *wilson_interval(correct, trials)
 
 
 def tail(length: int, *sums: float) -> PerplexityPoint:
@@ -60,38 +50,93 @@ def test_every_length_from_the_trained_one_on_has_to_qualify(qualifying: dict[in
     assert qualified_length(entries, 512) == qualified_length(entries[::-1], 512) == expected
     baseline = tail(512, *[200.0] * 8)
     points = [tail(length, *[200.0 if good else 250.0] * 8) for length, good in entries]
-    assert models_length(points, baseline, 0.02, 512) == expected
-    assert uses_length([(length, 1.0 if good else 0.5, 25) for length, good in entries], 0.9, 512) == expected
+    assert reached(models_verdicts(points, baseline, 0.02), 512)[:2] == (expected, expected)
+    scores = [scored(length, 40 if good else 10, 40) for length, good in entries]
+    assert reached(uses_verdicts(scores, 0.9), 512)[:2] == (expected, expected)
 
 
 def test_models_compares_the_same_targets() -> None:
     baseline = tail(512, *[200.0] * 8)
     points = [tail(512, *[200.0] * 8), tail(1024, *[201.5] * 8), tail(2048, *[203.0] * 8)]
-    assert models_length(points, baseline, 0.02, 512) == 1024
-    assert models_length(points, baseline, 0.05, 512) == 2048
-    assert models_length([], baseline, 0.02, 512) is None and models_length(points, None, 0.02, 512) is None
+    assert reached(models_verdicts(points, baseline, 0.02), 512).certain == 1024
+    assert reached(models_verdicts(points, baseline, 0.05), 512).certain == 2048
+    assert models_verdicts([], baseline, 0.02) == models_verdicts(points, None, 0.02) == []
+    assert reached([], 512) == (None, None, [])
 
 
-def test_models_wants_certainty_not_a_lucky_mean() -> None:
-    baseline = tail(512, *[200.0] * 8)
-    scattered = tail(1024, *[190.0, 210.0] * 4)
-    assert models_length([scattered], baseline, 0.02, 512) == 0
+def test_models_has_three_outcomes() -> None:
+    """The whole interval within the tolerance, beyond it, or holding it; never a lucky mean."""
+    rng = random.Random(0)
+    noise = [rng.gauss(0, 1) for _ in range(12)]
+    noise = [one - sum(noise) / 12 for one in noise]
+    baseline = tail(512, *[200.0] * 12)
+
+    def outcome(rise: float, spread: float) -> tuple[str, int | None]:
+        [found] = models_verdicts([tail(1024, *[200 + 100 * rise + spread * one for one in noise])], baseline, 0.02)
+        assert found.value == pytest.approx(rise) and found.units == 12
+        return found.outcome, found.units_needed
+
+    assert outcome(0.0, 1.0) == ("yes", None) and outcome(0.05, 1.0) == ("no", None)
+    for rise in (-0.1, 0.0, 0.03):
+        label, needed = outcome(rise, 30.0)
+        assert label == "not resolved" and needed is not None
+        # As many documents of the same spread have an interval that ends at the tolerance, by the normal distribution.
+        deviation = 0.3 * math.sqrt(sum(one**2 for one in noise) / 11)
+        assert needed == pytest.approx((1.96 * deviation / (rise - 0.02)) ** 2, rel=0.35)
+    assert outcome(0.02, 30.0) == ("not resolved", None)  # no number of documents parts them
 
 
-@pytest.mark.parametrize(("trials", "expected"), [(19, None), (20, 512)])
-def test_few_trials_give_no_verdict(trials: int, expected: int | None) -> None:
-    assert uses_length([(256, 1.0, 25), (512, 0.9, trials), (1024, 0.89, 25)], 0.9, 512) == expected
-    assert uses_length([], 0.9, 512) is None
+def test_one_document_resolves_nothing() -> None:
+    [found] = models_verdicts([tail(1024, 100.0)], tail(512, 200.0), 0.02)
+    assert (found.outcome, found.ci_low, found.units, found.units_needed) == ("not resolved", None, 1, None)
+    assert reached([found], 512)[:2] == (0, 1024)
+
+
+@pytest.mark.parametrize(
+    ("correct", "trials", "outcome", "needed"),
+    [
+        (40, 40, "yes", None),
+        (35, 35, "yes", None),
+        (34, 34, "not resolved", 35),
+        (25, 25, "not resolved", 35),
+        (20, 25, "not resolved", 35),
+        (24, 25, "not resolved", 97),
+        (10, 25, "no", None),
+        (9, 10, "not resolved", None),  # exactly the limit
+    ],
+)
+def test_uses_has_three_outcomes(correct: int, trials: int, outcome: str, needed: int | None) -> None:
+    [found] = uses_verdicts([scored(512, correct, trials)], 0.9)
+    assert (found.outcome, found.units_needed) == (outcome, needed)
+    if needed is not None:  # so many of the same share are enough, and one fewer is not
+        low, high = wilson_interval(correct / trials * needed, needed)
+        assert low >= 0.9 or high < 0.9
+        low, high = wilson_interval(correct / trials * (needed - 1), needed - 1)
+        assert low < 0.9 <= high
+
+
+def test_what_is_not_resolved_is_said_with_what_would() -> None:
+    found = reached(uses_verdicts([scored(512, 40, 40), scored(1024, 38, 40), scored(2048, 5, 40)], 0.9), 512)
+    assert found[:2] == (512, 1024)
+    [sentence] = open_sentences("Use", found, "prompts")
+    assert sentence.startswith("Use at 1024 tokens: not resolved") and "about 139 prompts would tell (40" in sentence
+    certain = reached(uses_verdicts([scored(512, 40, 40), scored(1024, 5, 40)], 0.9), 512)
+    assert open_sentences("Use", certain, "prompts") == []
 
 
 def prefix(length: int, perplexity: float | None) -> PerplexityPoint:
-    return PerplexityPoint(length, perplexity)
+    if perplexity is None:
+        return PerplexityPoint(length)
+    sums = [100 * math.log(perplexity)] * 3
+    return PerplexityPoint(length, perplexity, sum(sums), 300, 3, sums, document_num_tokens=[100] * 3)
 
 
 def test_short_delta_is_the_worst_up_to_the_trained_length() -> None:
     baseline = [prefix(256, 10.0), prefix(512, 8.0), prefix(1024, 20.0)]
     ours = [prefix(256, 10.5), prefix(512, 8.8), prefix(1024, 100.0)]
-    assert short_delta(ours, baseline, 512) == pytest.approx(0.1)
+    found = short_delta(ours, baseline, 512)
+    assert found is not None and found.length == 512
+    assert (found.value, found.ci_low, found.ci_high) == pytest.approx((0.1, 0.1, 0.1))
     assert short_delta([prefix(512, None)], baseline, 512) is None
 
 

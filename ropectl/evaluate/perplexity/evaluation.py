@@ -6,10 +6,12 @@ reported without it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ropectl.evaluate.config import PerplexityConfig
+from ropectl.evaluate.paired import loss_difference
 from ropectl.evaluate.perplexity.prepared import PreparedPerplexity, prepare_perplexity
 from ropectl.evaluate.perplexity.protocols.key_tokens import KeyTokens
 from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, tokens_of
@@ -17,9 +19,10 @@ from ropectl.evaluate.request import manifest
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import MODELS_TOLERANCE
 from ropectl.evaluate.statistics import BOOTSTRAP_SEED, RESAMPLES
-from ropectl.evaluate.verdicts import models_length, perplexity_verdict, short_delta
+from ropectl.evaluate.verdicts import Reached, models_verdicts, perplexity_verdict, reached, short_delta
 from ropectl.records import (
     Bootstrap,
+    Difference,
     FirstToken,
     ModelsReach,
     PerplexityManifest,
@@ -81,13 +84,14 @@ def _record(
     unscaled: list[PerplexityPoint],
 ) -> PerplexityRecord:
     trained, config = request.trained_length, asked.config
-    models = None
+    models = Reached(None, None, [])
     tolerance = MODELS_TOLERANCE if config.tolerance is None else config.tolerance
     reference = points if request.method == NoScaling() else unscaled
     at_trained = next((point for point in reference if point.context_length == trained), None)
+    clusters = request.documents.clusters
     if asked.protocol.judges_models:
-        models = models_length(points, at_trained, tolerance, trained)
-    delta = short_delta(points, unscaled, trained)
+        models = reached(models_verdicts(points, at_trained, tolerance, clusters), trained)
+    delta = short_delta(points, unscaled, trained, clusters)
     return PerplexityRecord(
         model=config.model,
         method=str(request.method),
@@ -99,11 +103,26 @@ def _record(
         bos=_first_token(asked.setup),
         points=points,
         unscaled=unscaled,
-        reach=ModelsReach(models),
-        short_delta=delta,
+        reach=ModelsReach(*models),
+        differences=_differences(asked.protocol.name, points, unscaled, clusters),
+        short_delta=None if delta is None else delta.value,
+        short_delta_ci_low=None if delta is None else delta.ci_low,
+        short_delta_ci_high=None if delta is None else delta.ci_high,
         verdict=perplexity_verdict(models, at_trained, delta, trained, tolerance),
         manifest=_manifest(asked.setup, request),
     )
+
+
+def _differences(
+    protocol: str,
+    points: Sequence[PerplexityPoint],
+    unscaled: Sequence[PerplexityPoint],
+    clusters: Sequence[int] | None,
+) -> list[Difference]:
+    """Returns how much higher the loss is than the unscaled model's, at the lengths that it was measured at."""
+    ours = {point.context_length: point for point in points}
+    found = [loss_difference(protocol, ours[theirs.context_length], theirs, clusters) for theirs in unscaled]
+    return [difference for difference in found if difference is not None]
 
 
 def _keys_of(asked: PreparedPerplexity, key_setup: Setup, reporter: Reporter) -> dict[int, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -110,7 +111,8 @@ class Tally:
         Raises:
             MeasurementError: If the model computes no usable probabilities.
         """
-        point = summarize(self._length, [math.fsum(parts) for parts in self._nll], self._num_tokens, beyond)
+        sums = [math.fsum(parts) for parts in self._nll]
+        point = summarize(self._length, sums, self._num_tokens, beyond, self._documents.clusters)
         return replace(
             point,
             num_windows=len(self._window_means),
@@ -125,7 +127,9 @@ class Tally:
         return {"num_bytes": self._num_bytes, "bits_per_byte": nll_sum / math.log(2) / self._num_bytes}
 
 
-def summarize(length: int, sums: list[float], counts: list[int], beyond: bool) -> PerplexityPoint:
+def summarize(
+    length: int, sums: list[float], counts: list[int], beyond: bool, clusters: Sequence[int] | None = None
+) -> PerplexityPoint:
     """Returns the record of losses summed by document; without a perplexity if nothing was scored.
 
     Args:
@@ -133,6 +137,7 @@ def summarize(length: int, sums: list[float], counts: list[int], beyond: bool) -
         sums: Summed losses by document [nats].
         counts: Scored tokens by document.
         beyond: Whether the length is longer than the method was asked to reach.
+        clusters: The document of each unit; a document of its own by default.
 
     Raises:
         MeasurementError: If the model computes no usable probabilities.
@@ -144,7 +149,7 @@ def summarize(length: int, sums: list[float], counts: list[int], beyond: bool) -
             f"The mean loss at {length} tokens is {mean:g} nats: the model computes no usable probabilities there.",
             "If the dtype is float16, its range may be too small: --dtype bfloat16 or float32.",
         )
-    low, high = perplexity_interval(sums, counts) or (None, None)
+    low, high = perplexity_interval(sums, counts, clusters) or (None, None)
     return PerplexityPoint(
         context_length=length,
         perplexity=math.exp(mean) if num_tokens else None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ropectl.evaluate.retrieval.prompts import GridPoint
 from ropectl.evaluate.statistics import summarize_scores, wilson_interval
+from ropectl.evaluate.verdicts import ScoredLength
 from ropectl.records import PasskeyCell, PasskeyLength
 from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.trial import first_number
@@ -58,6 +59,7 @@ def _cell(
         answer_logprob=summary.answer_logprob,
         beyond_capacity=capacity is not None and length > capacity,
         num_differing=sum(a != b for a, b in zip(scored, right, strict=True)) if generate and is_known else None,
+        outcomes=[int(one) for one in right],
     )
 
 
@@ -74,6 +76,11 @@ def by_length(cells: Sequence[PasskeyCell]) -> list[PasskeyLength]:
     for cell in cells:
         groups[cell.length].append(cell)
     return [_at_length(sorted(groups[length], key=lambda cell: cell.needle_position)) for length in sorted(groups)]
+
+
+def scored_length(entry: PasskeyLength) -> ScoredLength:
+    """Returns what a verdict on use is made of."""
+    return entry.length, entry.accuracy, entry.trials, entry.ci_low, entry.ci_high
 
 
 def _at_length(cells: Sequence[PasskeyCell]) -> PasskeyLength:

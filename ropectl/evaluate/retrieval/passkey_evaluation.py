@@ -12,7 +12,7 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import PasskeyConfig
 from ropectl.evaluate.request import manifest, method_and_lengths
-from ropectl.evaluate.retrieval.passkey_cells import by_length, passkey_cells
+from ropectl.evaluate.retrieval.passkey_cells import by_length, passkey_cells, scored_length
 from ropectl.evaluate.retrieval.prompts import (
     GridPoint,
     Prompt,
@@ -26,8 +26,8 @@ from ropectl.evaluate.retrieval.prompts import (
 )
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import USES_ACCURACY, evenly_spaced
-from ropectl.evaluate.verdicts import longest_without_a_miss, uses_length
-from ropectl.records import MIN_TRIALS, PasskeyLength, PasskeyManifest, PasskeyRecord, UsesReach, to_json
+from ropectl.evaluate.verdicts import Reached, longest_without_a_miss, open_sentences, reached, uses_verdicts
+from ropectl.records import PasskeyLength, PasskeyManifest, PasskeyRecord, UsesReach, to_json
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod
 from ropectl.tasks.chat import chat_turn, check_bos
@@ -104,8 +104,7 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
 
 def _record(plan: _Plan, results: Sequence[PasskeyLength], num_tokens: int) -> PasskeyRecord:
     config, prompts = plan.config, plan.prompts
-    entries = [(result.length, result.accuracy, result.trials) for result in results]
-    uses = uses_length(entries, USES_ACCURACY, plan.setup.trained_length)
+    uses = reached(uses_verdicts(map(scored_length, results), USES_ACCURACY), plan.setup.trained_length)
     found = [(result.length, result.accuracy) for result in results]
     is_compared = any(result.num_differing is not None for result in results)
     middle = len(prompts) // config.trials // 2 * config.trials
@@ -120,7 +119,7 @@ def _record(plan: _Plan, results: Sequence[PasskeyLength], num_tokens: int) -> P
         cells=[cell for result in results for cell in result.depths],
         chance=Passkey().chance,
         k_max={str(accuracy): longest_without_a_miss(found, accuracy) for accuracy in K_MAX},
-        reach=UsesReach(uses),
+        reach=UsesReach(*uses),
         verdict=verdict(results, uses),
         num_differing=sum(result.num_differing or 0 for result in results) if is_compared else None,
         prompt_example=shortened(plan.task, plan.builder, prompts[middle]),
@@ -133,28 +132,29 @@ def _record(plan: _Plan, results: Sequence[PasskeyLength], num_tokens: int) -> P
     )
 
 
-def verdict(results: Sequence[PasskeyLength], uses: int | None) -> str:
-    """Returns the verdict on use, in a sentence.
+def verdict(results: Sequence[PasskeyLength], uses: Reached) -> str:
+    """Returns the verdict on use, in a sentence or two.
 
     Args:
         results: Retrieval by length, ascending.
-        uses: Longest length that counts as used; 0 for none, None for no verdict.
+        uses: How far it goes.
     """
-    if uses is None:
-        trials = min(result.trials for result in results)
-        return f"No verdict on use: {trials} prompts a length are too few ({MIN_TRIALS} wanted)."
-    wanted = f"{USES_ACCURACY:.0%}"
-    failing = next((result for result in results if result.length > uses), None)
-    if uses == 0 and failing is not None:
-        return f"Uses no evaluated length: {failing.accuracy:.0%} of the keys are found at {failing.length} tokens, {wanted} wanted."
-    missed = [result.length for result in results if result.length < uses and result.accuracy < USES_ACCURACY]
-    since = f", from {min(r.length for r in results if r.length > max(missed))} tokens on" if missed else ""
-    if failing is None:
-        return f"Uses {uses} tokens, the longest that was measured: at least {wanted} of the keys are found at every length{since}."
-    return (
-        f"Uses {uses} tokens: at least {wanted} of the keys are found up to there{since}, {failing.accuracy:.0%} at "
-        f"{failing.length}."
-    )
+    wanted, certain = f"{USES_ACCURACY:.0%}", uses.certain or 0
+    by_length = {result.length: result for result in results}
+    failing = next((by_length[one.length] for one in uses.at if one.length > certain and one.outcome == "no"), None)
+    rest = f"{failing.accuracy:.0%} of the keys are found at {failing.length} tokens" if failing else ""
+    not_yes = [one.length for one in uses.at if one.length < certain and one.outcome != "yes"]
+    since = f" from {min(r.length for r in results if r.length > max(not_yes))} tokens on" if not_yes else ""
+    open_ones = " ".join(open_sentences("Use", uses, "prompts"))
+    if certain:
+        first = f"Uses {certain} tokens: at least {wanted} of the keys are found up to there{since}" + (
+            f"; {rest}." if rest else "."
+        )
+    elif open_ones:
+        first = f"Use is not resolved at any evaluated length ({wanted} wanted)" + (f"; {rest}." if rest else ".")
+    else:
+        first = f"Uses no evaluated length: {rest}, {wanted} wanted."
+    return " ".join(filter(None, [first, open_ones]))
 
 
 def failed_gate(record: dict[str, Any], min_accuracy: float | None) -> list[str]:

@@ -14,11 +14,10 @@ from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.request import manifest, method_and_lengths
 from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, count_tokens, depth_grid
-from ropectl.evaluate.retrieval.task_scores import average, nothing_to_gain, task_result
+from ropectl.evaluate.retrieval.task_scores import average, average_uses, nothing_to_gain, task_result
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import DEFAULT_TEXT, evenly_spaced
 from ropectl.evaluate.tasks_config import TasksConfig
-from ropectl.evaluate.verdicts import uses_length
 from ropectl.lengths import format_length
 from ropectl.records import EvaluationRecord, PlannedTask, TasksManifest, TasksReach, TasksRecord, to_json
 from ropectl.reporter import Reporter
@@ -125,8 +124,7 @@ def evaluate_tasks(config: TasksConfig | None = None, reporter: Reporter | None 
         capacity = setup.source.rope.capacity(method)
         results.append(task_result(task, tokenizer, answered, setup.trained_length, config.used_score, capacity))
     averages = average(results)
-    entries = [(entry.length, entry.score, entry.trials) for entry in averages]
-    uses = uses_length(entries, config.used_score, setup.trained_length)
+    uses = average_uses(results, averages, config.used_score, setup.trained_length)
     record = TasksRecord(
         **request.chat_record(),
         model=config.model,
@@ -135,7 +133,7 @@ def evaluate_tasks(config: TasksConfig | None = None, reporter: Reporter | None 
         text=config.text,
         tasks=results,
         average=averages,
-        reach=TasksReach(uses, config.used_score),
+        reach=TasksReach(uses.certain, config.used_score, uses.possible, uses.at),
         manifest=TasksManifest(**manifest(setup), plan=plan),
     )
     return to_json(record)

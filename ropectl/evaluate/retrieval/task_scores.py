@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ropectl.evaluate.retrieval.prompts import Prompt, fingerprint
-from ropectl.evaluate.statistics import ScoreSummary, summarize_scores
-from ropectl.evaluate.verdicts import uses_length
+from ropectl.evaluate.statistics import ScoreSummary, summarize_scores, wilson_interval
+from ropectl.evaluate.verdicts import Reached, ScoredLength, reached, uses_verdicts
 from ropectl.records import GivenAnswer, TaskAverage, TaskCell, TaskLength, TaskResult
 from ropectl.tasks.task import CONTAINED, EXACT, RetrievalTask
 from ropectl.tasks.trial import Trial, contained_share
@@ -56,21 +56,48 @@ def task_result(
     scored = [_score(tokenizer, each) for each in answered]
     lengths = sorted({one.prompt.point.length for one in scored})
     entries = [_at_length([one for one in scored if one.prompt.point.length == length], capacity) for length in lengths]
-    uses = uses_length([(entry.length, entry.score, entry.trials) for entry in entries], used_score, trained_length)
+    uses = reached(uses_verdicts(map(scored_length, entries), used_score), trained_length)
     trials = [one.prompt.trial for one in scored]
     metric = CONTAINED if trials[0].references else EXACT  # a tokenizer may have no tokens for an exact answer
     prompts = fingerprint([t.input_ids, t.answer_start, t.references, t.max_new_tokens] for t in trials)
-    return TaskResult(str(task), metric, task.chance, uses, prompts, entries)
+    return TaskResult(str(task), metric, task.chance, uses.certain, prompts, entries, uses.possible, uses.at)
+
+
+def scored_length(entry: TaskLength) -> ScoredLength:
+    """Returns what a verdict on use is made of."""
+    return entry.length, entry.score, entry.trials, entry.ci_low, entry.ci_high
 
 
 def average(results: Sequence[TaskResult]) -> list[TaskAverage]:
-    """Returns the mean over tasks at each length, each task counting once, as RULER reports it."""
+    """Returns the mean over tasks at each length, each task counting once, as RULER reports it.
+
+    Its interval is Wilson's over the trials of all tasks, which is wider than that of any scores with this mean.
+    """
     averages = []
     for entries in zip(*(result.lengths for result in results), strict=True):
         score = math.fsum(entry.score for entry in entries) / len(entries)
+        trials = sum(entry.trials for entry in entries)
+        low, high = wilson_interval(score * trials, trials)
         fewest = min(entry.trials for entry in entries)
-        averages.append(TaskAverage(entries[0].length, score, len(entries), fewest, entries[0].beyond_capacity))
+        first = entries[0]
+        averages.append(TaskAverage(first.length, score, len(entries), fewest, first.beyond_capacity, low, high))
     return averages
+
+
+def average_uses(
+    results: Sequence[TaskResult], averages: Sequence[TaskAverage], used_score: float, trained: int
+) -> Reached:
+    """Returns up to which length the tasks together are solved.
+
+    Args:
+        results: The tasks.
+        averages: Their means by length.
+        used_score: The mean that counts as solved.
+        trained: L [tokens].
+    """
+    totals = (sum(entry.trials for entry in entries) for entries in zip(*(r.lengths for r in results), strict=True))
+    scores = [(e.length, e.score, n, e.ci_low or 0.0, e.ci_high or 1.0) for e, n in zip(averages, totals, strict=True)]
+    return reached(uses_verdicts(scores, used_score), trained)
 
 
 def nothing_to_gain(tokenizer: Any) -> Callable[[Trial, Sequence[int]], bool]:
@@ -132,5 +159,4 @@ def _cells(scored: Sequence[ScoredPrompt]) -> list[TaskCell]:
 
 
 def _summarize(scored: Sequence[ScoredPrompt]) -> ScoreSummary:
-    is_share = bool(scored[0].prompt.trial.references)
-    return summarize_scores([one.score for one in scored], [one.logprob for one in scored], is_share)
+    return summarize_scores([one.score for one in scored], [one.logprob for one in scored])

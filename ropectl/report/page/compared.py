@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ropectl.records import ComparisonRecord, to_json
-from ropectl.report.blocks import Block, Commands, Points, Section
+from ropectl.report.blocks import Block, Commands, Hidden, Points, Section
 from ropectl.report.document import HEADLINE, LEAD, NOTE, WARNING, Sentence, Table
 from ropectl.report.page.commands import comparison_command
 from ropectl.report.page.reach_bars import reach_bars
+from ropectl.report.tables.differences import difference_tables, references_of
 from ropectl.report.tables.words import row_names
-from ropectl.report.views.compare_methods import comparison_tables, legends, picked_row
+from ropectl.report.views.compare_methods import DIFFERENCES, comparison_tables, legends, picked_row
 
 #: With more lengths than this, each measurement has its own table.
 MAX_LENGTHS_TOGETHER = 5
@@ -20,7 +21,7 @@ MAX_LENGTHS_TOGETHER = 5
 _EXPLAINED = (
     "Below each perplexity: the change from the unscaled model in the same context; below passkeys: the 95 % interval of their "
     "share. worst up to L: the largest change at lengths up to the trained one, which is the price on ordinary text. No best "
-    "is marked in a column where more than half of the rows share it."
+    "is marked in a column where more than half of the rows are not told apart from it."
 )
 
 
@@ -61,6 +62,10 @@ def _verdict(record: ComparisonRecord) -> Iterator[Block]:
         "Chosen by rule, not by name: the longest use, then the longest modelling, then the least change on short text:"
     )
     yield Points(record.pick.reasons)
+    if record.pick.tied:
+        yield Sentence(
+            f"Not told apart from it by the rule: {', '.join(row_names(record.rows)[i] for i in record.pick.tied)}."
+        )
     yield from map(Sentence, record.verdict)
 
 
@@ -71,7 +76,14 @@ def table_section(record: ComparisonRecord) -> Section:
     is_together = len(record.lengths) <= MAX_LENGTHS_TOGETHER
     shown = [side_by_side("All methods by context length", tables)] if is_together else tables
     notes = [replace(part, tone=NOTE) if isinstance(part, Sentence) else part for part in legends(record, tables)]
-    return Section("Comparison", "table", [*shown, Sentence(_EXPLAINED, NOTE), *notes])
+    return Section("Comparison", "table", [*shown, Sentence(_EXPLAINED, NOTE), *notes, *_differences(record)])
+
+
+def _differences(record: ComparisonRecord) -> Iterator[Block]:
+    """Yields the paired differences from each reference."""
+    for index in references_of(record):
+        tables = difference_tables(record, index)
+        yield Hidden(f"Differences from {row_names(record.rows)[index]}", [*tables, replace(DIFFERENCES, tone=NOTE)])
 
 
 def side_by_side(title: str, tables: Sequence[Table]) -> Table:

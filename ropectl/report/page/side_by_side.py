@@ -20,7 +20,7 @@ from ropectl.report.document import NOTE, WARNING, Cell, Column, Row, Sentence, 
 from ropectl.report.page.trainings import training_summary
 from ropectl.report.runs_read import Run
 from ropectl.report.tables.by_length import LengthGrid, MeasuredSubject, passkeys, perplexities, reaches
-from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, none_legend, row_names, sentences, setting_text
+from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, reach_legend, row_names, sentences, setting_text
 from ropectl.report.views.compare_methods import picked_row, subjects_of
 from ropectl.rope.method import short_spec
 
@@ -105,7 +105,7 @@ def _measurements(runs: Sequence[Run]) -> list[Block]:
     reaching = [each for _, each in found if each.reach]
     if reaching:
         blocks.append(reaches(LengthGrid(reaching, (), "run", None, _ranks_nothing), None))
-        legend = none_legend(each.reach for each in reaching if each.reach)
+        legend = reach_legend({each.name: each.reach for each in reaching if each.reach})
         blocks += [replace(sentence, tone=NOTE) for sentence in legend]
     return blocks
 

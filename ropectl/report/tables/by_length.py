@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
-from ropectl.records import PasskeyLength, PerplexityPoint, Reach
-from ropectl.report.document import BAD, Cell, Column, Row, Table, columns
+from ropectl.evaluate.paired import leaders, loss_difference, score_difference
+from ropectl.records import Difference, PasskeyLength, PerplexityPoint, Reach
+from ropectl.report.document import BAD, BestNote, Cell, Column, Row, Table, columns
 from ropectl.report.tables.words import (
     NONE_MARK,
     NOT_AVAILABLE,
+    OPEN_MARK,
     beyond_mark,
     bits_text,
     change_cell,
@@ -19,6 +21,9 @@ from ropectl.report.tables.words import (
     length_head,
     perplexity_text,
 )
+
+#: What an entry is in its column.
+BEST, TIED = "best", "tied"
 
 #: Sorts after every length that has a limit.
 UNLIMITED = float(2**63)
@@ -35,10 +40,12 @@ class MeasuredSubject:
         reach: How far the method reaches; None if not known.
         compares: Equal for rows that scored the same documents in the same tokens.
         short_delta: Worst relative change of perplexity up to the trained length; None if not judged.
+        short_interval: The ends of its 95 % interval.
         seconds: Time of the measurements [s]; None if not known.
         href: Id of its section of the page.
         is_pick: Whether it is the pick of its comparison.
         note: What is missing.
+        clusters: The document of each scored unit; None where each is one of its own.
     """
 
     name: str
@@ -47,10 +54,12 @@ class MeasuredSubject:
     reach: Reach | None = None
     compares: Hashable = None
     short_delta: float | None = None
+    short_interval: tuple[float | None, float | None] = (None, None)
     seconds: float | None = None
     href: str = ""
     is_pick: bool = False
     note: str = ""
+    clusters: Sequence[int] | None = None
 
     def point(self, length: int) -> PerplexityPoint | None:
         """Returns the perplexity in a context [tokens]; None where none was measured."""
@@ -80,7 +89,7 @@ class LengthGrid:
         lengths: The columns [tokens].
         first: Heading of the names.
         trained: L [tokens], which is marked; None if subjects differ in it.
-        ranks: Returns a key for each subject at a length, equal for those that are ranked together; None if no perplexity
+        ranks: Returns a key for each subject at a length, equal for those that are ranked together; None if nothing
             is to be marked there.
     """
 
@@ -115,24 +124,30 @@ def perplexities(grid: LengthGrid, title: str, base: MeasuredSubject | None = No
     """
     numbers = []
     for length in grid.lengths:
-        values = [each.value(length) for each in grid.subjects]
-        keys = grid.ranks(length)
-        best = [False] * len(values) if keys is None else best_marks(list(map(perplexity_text, values)), values, keys)
-        numbers.append([_perplexity(each, length, base, grid.trained, mark) for each, mark in _marked(grid, best)])
+        marks = best_marks(grid, length, [each.value(length) for each in grid.subjects], partial(_losses, grid, length))
+        columns = zip(grid.subjects, marks, strict=True)
+        numbers.append([marked(_perplexity(each, length, base, grid.trained), mark) for each, mark in columns])
     heads = grid.heads()
     if base is not None:
         heads.append(Column("worst up to L"))
-        numbers.append([change_cell(each.short_delta) for each in grid.subjects])
+        numbers.append([_price(each) for each in grid.subjects])
     return grid.table(title, heads, numbers)
 
 
-def _marked(grid: LengthGrid, best: Sequence[bool]) -> zip[tuple[MeasuredSubject, bool]]:
-    return zip(grid.subjects, best, strict=True)
+def _losses(grid: LengthGrid, length: int, first: int, second: int) -> Difference | None:
+    ours, theirs = (grid.subjects[index].point(length) for index in (first, second))
+    if ours is None or theirs is None:
+        return None
+    return loss_difference("prefix", ours, theirs, grid.subjects[first].clusters)
 
 
-def _perplexity(
-    each: MeasuredSubject, length: int, base: MeasuredSubject | None, trained: int | None, is_best: bool
-) -> Cell:
+def _price(each: MeasuredSubject) -> Cell:
+    low, high = each.short_interval
+    small = "" if low is None or high is None else f"{low:+.1%} to {high:+.1%}"
+    return replace(change_cell(each.short_delta), small=small)
+
+
+def _perplexity(each: MeasuredSubject, length: int, base: MeasuredSubject | None, trained: int | None) -> Cell:
     point, value = each.point(length), each.value(length)
     reference = base.value(length) if base is not None and base.compares == each.compares and base is not each else None
     change = value / reference - 1 if value is not None and reference else None
@@ -140,8 +155,7 @@ def _perplexity(
     return Cell(
         perplexity_text(value),
         beyond_mark(point is not None and point.beyond_capacity),
-        is_best,
-        BAD if is_price and change_tone(change) == BAD else "",
+        tone=BAD if is_price and change_tone(change) == BAD else "",
         value=value,
         small="" if change is None else change_text(change),
         small_tone=change_tone(change),
@@ -149,14 +163,11 @@ def _perplexity(
 
 
 def bits_per_byte(grid: LengthGrid, title: str) -> Table:
-    """Returns bits per byte by length, which compare whatever the tokens are."""
-    numbers = []
-    for length in grid.lengths:
-        values = [each.bits(length) for each in grid.subjects]
-        texts = list(map(bits_text, values))
-        best = best_marks(texts, values)
-        entries = zip(texts, values, best, strict=True)
-        numbers.append([Cell(text, is_best=mark, value=value) for text, value, mark in entries])
+    """Returns bits per byte by length, which compare whatever the tokens are; other tokens are no pairs, and none is marked."""
+    numbers = [
+        [Cell(bits_text(each.bits(length)), value=each.bits(length)) for each in grid.subjects]
+        for length in grid.lengths
+    ]
     return grid.table(title, grid.heads(), numbers)
 
 
@@ -167,21 +178,26 @@ def passkeys(grid: LengthGrid, title: str) -> Table:
     numbers = []
     for length in grid.lengths:
         found = [each.found(length) for each in grid.subjects]
-        counts = [None if entry is None else entry.correct for entry in found]
-        is_ranked = grid.ranks(length) is not None
-        best = best_marks(list(map(str, counts)), counts, smallest=False) if is_ranked else [False] * len(counts)
-        numbers.append([_passkey(each.found(length), mark, differ) for each, mark in _marked(grid, best)])
+        shares = [None if entry is None else entry.accuracy for entry in found]
+        marks = best_marks(grid, length, shares, partial(_answers, found, length), smallest=False)
+        numbers.append([marked(_passkey(entry, differ), mark) for entry, mark in zip(found, marks, strict=True)])
     return grid.table(title, grid.heads(), numbers)
 
 
-def _passkey(entry: PasskeyLength | None, is_best: bool, tells_trials: bool) -> Cell:
+def _answers(found: Sequence[PasskeyLength | None], length: int, first: int, second: int) -> Difference | None:
+    ours, theirs = found[first], found[second]
+    if ours is None or theirs is None:
+        return None
+    return score_difference("passkey", length, ours.outcomes(), theirs.outcomes())
+
+
+def _passkey(entry: PasskeyLength | None, tells_trials: bool) -> Cell:
     if entry is None:
         return Cell(NOT_AVAILABLE)
     trials = f"{entry.correct}/{entry.trials}, " if tells_trials else ""
     return Cell(
         str(entry.correct),
         beyond_mark(entry.beyond_capacity),
-        is_best,
         shade=entry.accuracy,
         value=entry.accuracy,
         small=f"{trials}{100 * entry.ci_low:.0f}\u2013{100 * entry.ci_high:.0f}%",
@@ -209,42 +225,64 @@ def _reach(each: MeasuredSubject, sense: str, target: int | None) -> Cell:
     length: int | None = getattr(each.reach, sense, None)
     if sense == "computes" and each.reach is not None and length is None:
         return Cell("unlimited", bar=1.0 if target else None, value=UNLIMITED)
-    if length is None:
+    if length is None or each.reach is None:
         return Cell(NOT_AVAILABLE)
-    return Cell(str(length or NONE_MARK), bar=length / target if target else None, value=length)
+    is_open = sense != "computes" and each.reach.is_open(sense)
+    possible = getattr(each.reach, f"{sense}_possible") if is_open else length
+    text, mark = (str(length), OPEN_MARK if is_open else "") if length or not is_open else (OPEN_MARK, "")
+    return Cell(
+        text if length or is_open else NONE_MARK,
+        mark,
+        bar=length / target if target else None,
+        possible=possible / target if target else None,
+        value=length,
+    )
 
 
 def best_marks(
-    texts: Sequence[str],
+    grid: LengthGrid,
+    length: int,
     values: Sequence[float | None],
-    keys: Sequence[Hashable] | None = None,
-    *,
+    difference: Callable[[int, int], Difference | None],
     smallest: bool = True,
-) -> list[bool]:
-    """Returns which entries of a column are marked as its best: those that read the same as the best one.
+) -> list[str]:
+    """Returns for each entry of a column whether it is the best, tied with the best, or neither.
 
-    A text that more than half of the rows share does not tell them apart and is not marked. Reach is not ranked: it is
-    shown against the target instead.
+    The best stands alone only where it is told apart from every other. Ties that more than half of the rows share say
+    nothing and are not marked. Reach is not ranked: it is shown against the target instead.
 
     Args:
-        texts: The entries as they are shown.
-        values: Their values; None or not finite if missing.
-        keys: Entries with equal keys are ranked together; None if all are.
+        grid: What is measured.
+        length: Context of the column [tokens].
+        values: The entries; None or not finite if missing.
+        difference: Returns the paired difference of two of them.
         smallest: Whether less is better.
     """
-    result = [False] * len(texts)
-    keys = [None] * len(texts) if keys is None else keys
-    for key in dict.fromkeys(keys):
-        group = [index for index, each in enumerate(keys) if each == key]
-        best = _best_text([texts[i] for i in group], [values[i] for i in group], smallest)
-        for index in group:
-            result[index] = texts[index] == best
-    return result
+    marks, keys = [""] * len(values), grid.ranks(length)
+    for key in dict.fromkeys(keys or ()):
+        assert keys is not None, "there is a key"
+        group = [value if each == key else None for value, each in zip(values, keys, strict=True)]
+        found = leaders(group, difference, smallest)
+        if found is None or 2 * (1 + len(found.tied)) > sum(value is not None for value in group) > 2:
+            continue
+        marks[found.best] = TIED if found.tied else BEST
+        for index in found.tied:
+            marks[index] = TIED
+    return marks
 
 
-def _best_text(texts: Sequence[str], values: Sequence[float | None], smallest: bool) -> str | None:
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    if len(known) < 2:
-        return None
-    text = texts[list(values).index(min(known) if smallest else max(known))]
-    return text if 2 * sum(each == text for each in texts) <= len(known) else None
+def marked(cell: Cell, mark: str) -> Cell:
+    """Returns an entry with its mark."""
+    return replace(cell, is_best=bool(mark), is_tied=mark == TIED)
+
+
+def best_note(tables: Sequence[Table], more: str = "") -> list[BestNote]:
+    """Returns what the marks of the best mean, if one of the tables has them.
+
+    Args:
+        tables: The tables.
+        more: Further words.
+    """
+    cells = [cell for table in tables for row in table.rows for cell in row.cells if cell.is_best]
+    tied = "not told apart from the best of its column" if any(cell.is_tied for cell in cells) else ""
+    return [BestNote(f"best of its column, told apart from every other in pairs{more}", tied)] if cells else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ropectl.lengths import format_length
@@ -16,6 +16,12 @@ BEYOND_MARK = "*"
 
 #: Shown as the length if none of the evaluated ones qualifies.
 NONE_MARK = "-"
+
+#: After a difference that is none for all that is known.
+SAME_MARK = "="
+
+#: After a length past which a verdict is open.
+OPEN_MARK = "?"
 
 #: Appended to the name of a method that was trained.
 TUNED = ", tuned"
@@ -44,10 +50,42 @@ def beyond_legend(*marks: Iterable[bool]) -> list[Sentence]:
     return [Sentence(f"{BEYOND_MARK} past the length that the method is made for")] if any(map(any, marks)) else []
 
 
-def none_legend(reaches: Iterable[Reach]) -> list[Sentence]:
-    """Returns what the mark for "none of the lengths" means, if one of the reaches has it."""
-    is_none = any(0 in (reach.models, reach.uses) for reach in reaches)
-    return [Sentence(f"{NONE_MARK} at no evaluated length")] if is_none else []
+def reach_legend(reaches: Mapping[str, Reach]) -> list[Sentence]:
+    """Returns what the marks of lengths mean: none of them, and not resolved, with what would resolve it.
+
+    Args:
+        reaches: How far each row reaches, by name.
+    """
+    found = []
+    if any(getattr(each, sense) == 0 and not each.is_open(sense) for each in reaches.values() for sense in _SENSES):
+        found.append(Sentence(f"{NONE_MARK} at no evaluated length"))
+    wanted = [text for sense, units in _SENSES.items() if (text := _to_resolve(reaches, sense, units))]
+    if wanted:
+        found.append(Sentence(f"{OPEN_MARK} not resolved past there: the 95 % interval holds the limit"))
+        found.append(Sentence(f"To resolve the next length: {'; '.join(wanted)}."))
+    return found
+
+
+#: What is judged, and on what.
+_SENSES = {"models": "documents", "uses": "prompts"}
+
+
+def _to_resolve(reaches: Mapping[str, Reach], sense: str, units: str) -> str:
+    """Returns how many documents or prompts each row needs; empty where nothing is open."""
+    needs: dict[str, list[str]] = {}
+    measured = 0
+    for name, reach in reaches.items():
+        if reach.is_open(sense):
+            certain = getattr(reach, sense)
+            first = next(
+                one for one in getattr(reach, f"{sense}_at") if one.length > certain and one.outcome == "not resolved"
+            )
+            needs.setdefault(str(first.units_needed or "more"), []).append(name)
+            measured = first.units
+    if not needs:
+        return ""
+    text = ", ".join(f"about {count} ({', '.join(names)})" for count, names in needs.items())
+    return f"{sense} {text} {units}, of which {measured} were measured"
 
 
 def perplexity_text(value: float | None) -> str:

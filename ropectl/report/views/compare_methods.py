@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ropectl.records import FEW_DOCUMENTS, MIN_TRIALS, ComparisonRecord, MethodRow
-from ropectl.report.document import BAD, BestNote, Cell, Column, Part, Sentence, Table, View
+from ropectl.records import FEW_DOCUMENTS, ComparisonRecord, MethodRow
+from ropectl.report.document import BAD, Cell, Column, Part, Sentence, Table, View
 from ropectl.report.graphics import chosen, curve, curve_ends, curve_scale
-from ropectl.report.tables.by_length import LengthGrid, MeasuredSubject, bits_per_byte, passkeys, perplexities, reaches
+from ropectl.report.tables.by_length import (
+    LengthGrid,
+    MeasuredSubject,
+    best_note,
+    bits_per_byte,
+    passkeys,
+    perplexities,
+    reaches,
+)
+from ropectl.report.tables.differences import difference_tables, references_of
 from ropectl.report.tables.heat_maps import differing_maps
 from ropectl.report.tables.words import (
-    NOT_AVAILABLE,
+    SAME_MARK,
     TUNED,
     beyond_legend,
     bits_text,
     model_names,
-    none_legend,
     perplexity_text,
+    reach_legend,
     row_names,
 )
 from ropectl.rope.method import short_spec
@@ -28,7 +37,23 @@ def comparison_parts(record: ComparisonRecord) -> list[Part]:
     names = row_names(record.rows)
     tables = comparison_tables(record)
     maps = differing_maps(record.rows, names)
-    return [*tables[:-1], *maps, tables[-1], *legends(record, tables), *failures(record), *conclusions(record)]
+    apart = [table for index in _compared_with(record) for table in difference_tables(record, index, ["prefix"])]
+    note = [DIFFERENCES] if apart else []
+    return [
+        *tables[:-1], *maps, *apart, tables[-1], *legends(record, tables), *note, *failures(record), *conclusions(record),
+    ]  # fmt: skip
+
+
+def _compared_with(record: ComparisonRecord) -> list[int]:
+    """Returns the rows that a terminal shows differences from: those asked for, or the pick; the first table has the baseline's."""
+    chosen = references_of(record)
+    return chosen if record.manifest.config.get("against") else [index for index in chosen if index]
+
+
+#: What the numbers of a table of differences are.
+DIFFERENCES = Sentence(
+    f"\u00b1 half the 95 % interval of the paired difference; {SAME_MARK} not told apart: the interval holds 0"
+)
 
 
 def comparison_tables(record: ComparisonRecord) -> list[Table]:
@@ -65,10 +90,12 @@ def subjects_of(record: ComparisonRecord) -> list[MeasuredSubject]:
             row.reach,
             None if same_tokens else row.model,
             row.short_delta,
+            (row.short_delta_ci_low, row.short_delta_ci_high),
             row.seconds,
             href=f"method-{index}",
             is_pick=index == picked,
             note=_lacks(row, missing[index] if index < len(missing) else 0),
+            clusters=record.manifest.clusters or None,
         )
         for index, (row, name) in enumerate(zip(rows, row_names(rows), strict=True))
     ]
@@ -112,21 +139,15 @@ def _drawn(subjects: Sequence[MeasuredSubject], lengths: Sequence[int], same_tok
 def legends(record: ComparisonRecord, tables: Sequence[Table]) -> Iterator[Part]:
     """Yields what the marks and the missing numbers of the tables mean."""
     rows, same_tokens = record.rows, record.same_tokens
-    if any(cell.is_best for table in tables for row in table.rows for cell in row.cells):
-        yield BestNote("best of its column" + ("" if same_tokens else "; perplexities compare within a model only"))
+    yield from best_note(tables, "" if same_tokens else "; perplexities compare within a model only")
     yield from beyond_legend(
         (point.beyond_capacity for row in rows for point in row.perplexity),
         (entry.beyond_capacity for row in rows for entry in row.passkey),
     )
-    yield from none_legend(row.reach for row in rows)
+    yield from reach_legend(dict(zip(row_names(rows), (row.reach for row in rows), strict=True)))
     if not same_tokens:
         yield Sentence("Models read the text in different tokens: bits per byte compare them, perplexities do not.")
     yield from _curve_legend(record)
-    if any(row.passkey and row.reach.uses is None and not row.errors for row in rows):
-        trials = min(entry.trials for row in rows for entry in row.passkey)
-        yield Sentence(
-            f"uses {NOT_AVAILABLE}: {trials} prompts a length are too few for a verdict ({MIN_TRIALS} wanted)"
-        )
     num_documents = max((point.num_documents for row in rows for point in row.tail), default=0)
     if 0 < num_documents < FEW_DOCUMENTS:
         yield Sentence(f"models: judged on few documents ({num_documents}, at least {FEW_DOCUMENTS} wanted)")
@@ -165,6 +186,9 @@ def conclusions(record: ComparisonRecord) -> Iterator[Sentence]:
         if pick.model != record.model:
             name = f"{model_names(record.models)[pick.model]} ({name})"
         yield Sentence(f"Pick: {name} ({'; '.join(pick.reasons)}).")
+        if pick.tied:
+            others = ", ".join(row_names(record.rows)[index] for index in pick.tied)
+            yield Sentence(f"Not told apart from it by the rule: {others}.")
     yield from (Sentence(sentence) for sentence in record.verdict)
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from ropectl.records import MIN_TRIALS, TaskAverage, TaskLength, TaskResult, TasksRecord
-from ropectl.report.document import Cell, Part, Row, Sentence, Table, View, cells, columns
-from ropectl.report.tables.words import BEYOND_MARK, NONE_MARK, NOT_AVAILABLE, beyond_legend, length_head
+from ropectl.records import Reach, TaskAverage, TaskLength, TaskResult, TasksReach, TasksRecord
+from ropectl.report.document import Cell, Part, Row, Table, View, cells, columns
+from ropectl.report.tables.words import (
+    BEYOND_MARK,
+    NONE_MARK,
+    NOT_AVAILABLE,
+    OPEN_MARK,
+    beyond_legend,
+    length_head,
+    reach_legend,
+)
 
 #: Depths are shown for so many tasks at most: for more they would bury the scores, and the record has them.
 MAX_DEPTH_TABLES = 2
@@ -16,8 +24,7 @@ SAME_POSITION = "-"
 def tasks_parts(record: TasksRecord) -> list[Part]:
     """Returns scores, verdicts, and the depths of a few tasks, with what their marks mean."""
     parts: list[Part] = [_scores(record), _verdicts(record)]
-    if any(result.uses is None for result in record.tasks):
-        parts.append(Sentence(f"uses {NOT_AVAILABLE}: fewer than {MIN_TRIALS} prompts at a length"))
+    parts.extend(reach_legend({result.task: _reach(result) for result in record.tasks}))
     with_depths = [result for result in record.tasks if any(entry.depths for entry in result.lengths)]
     if len(with_depths) <= MAX_DEPTH_TABLES:
         parts.extend(_depth_table(result) for result in with_depths)
@@ -54,16 +61,23 @@ def _verdicts(record: TasksRecord) -> Table:
         chance = f"{result.chance:.0%}" if result.chance and result.chance >= 0.01 else chance
         trials = sorted({entry.trials for entry in result.lengths})
         shown = str(trials[0]) if len(trials) == 1 else f"{trials[0]} to {trials[-1]}" if trials else NOT_AVAILABLE
-        rows.append(Row(result.task, cells([result.metric, chance, shown, _uses(result.uses)])))
+        rows.append(Row(result.task, cells([result.metric, chance, shown, _uses(result)])))
     if len(record.tasks) > 1:
-        rows.append(Row(AVERAGE, cells(["", "", "", _uses(record.reach.uses)]), is_total=True))
+        rows.append(Row(AVERAGE, cells(["", "", "", _uses(record.reach)]), is_total=True))
     wanted = NOT_AVAILABLE if record.reach.used_score is None else f"{record.reach.used_score:.0%}"
     title = f"Uses: at least {wanted} at every length from L up to it"
     return Table(title, "task", columns(["metric", "chance", "trials a length", "uses"]), rows)
 
 
-def _uses(uses: int | None) -> str:
-    return NOT_AVAILABLE if uses is None else str(uses or NONE_MARK)
+def _uses(found: TaskResult | TasksReach) -> str:
+    if found.uses is None:
+        return NOT_AVAILABLE
+    is_open = _reach(found).is_open("uses")
+    return f"{found.uses or ''}{OPEN_MARK}" if is_open else str(found.uses or NONE_MARK)
+
+
+def _reach(found: TaskResult | TasksReach) -> Reach:
+    return Reach(None, uses=found.uses, uses_possible=found.uses_possible, uses_at=found.uses_at)
 
 
 def _depth_table(result: TaskResult) -> Table:

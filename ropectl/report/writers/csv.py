@@ -11,6 +11,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from ropectl.printable import printable
 from ropectl.records import (
     ComparisonRecord,
+    Difference,
     PasskeyCell,
     PasskeyLength,
     PasskeyRecord,
@@ -43,9 +44,10 @@ class MeasuredValue:
         ci_low: Lower end of its 95 % interval.
         ci_high: Upper end.
         n: Number of ``n_of`` that it is the result of.
-        n_of: ``tokens``, ``trials`` or ``tasks``.
+        n_of: ``tokens``, ``trials``, ``tasks`` or ``documents``.
         beyond_capacity: Whether the length is past what the method is made for.
         training: Id of the training.
+        against: Of a paired difference, the method that the other number is of.
     """
 
     model: str
@@ -65,6 +67,7 @@ class MeasuredValue:
     n_of: str | None = None
     beyond_capacity: bool | None = None
     training: str | None = None
+    against: str | None = None
 
 
 #: The columns.
@@ -123,8 +126,32 @@ def _comparison(record: ComparisonRecord) -> Values:
         computes = math.inf if row.reach.computes is None else row.reach.computes
         for sense, tokens in (("computes", computes), ("models", row.reach.models), ("uses", row.reach.uses)):
             yield replace(about, measure=f"reach_{sense}", value=tokens, unit="tokens")
-        yield replace(about, measure="short_delta", value=row.short_delta)
+        yield replace(
+            about, measure="short_delta", value=row.short_delta, ci_low=row.short_delta_ci_low, ci_high=row.short_delta_ci_high
+        )  # fmt: skip
         yield replace(about, measure="seconds", value=row.seconds, unit="s")
+    for one in record.differences:
+        row, other = record.rows[one.row], record.rows[one.against]
+        training = row.training.id if row.training else None
+        about = MeasuredValue(row.model, row.method, training is not None, training=training)
+        against = f"{other.method}{' tuned' if other.training else ''}"
+        yield _difference(about, one, against if other.model == row.model else f"{other.model} {against}")
+
+
+#: The measure and unit of a paired difference, by what it is of.
+_DIFFERENCES = {
+    "prefix": ("nll_difference", "nats/token"), "tail": ("nll_difference", "nats/token"),
+    "passkey": ("passkey_difference", "1"), "task": ("score_difference", "1"), "short_delta": ("short_delta_difference", "1"),
+}  # fmt: skip
+
+
+def _difference(about: MeasuredValue, one: Difference, against: str) -> MeasuredValue:
+    measure, unit = _DIFFERENCES.get(one.measure, ("nll_difference", "nats/token"))
+    return replace(
+        about, measure=measure, protocol=one.measure if measure == "nll_difference" else None, length=one.length,
+        value=one.value, unit=unit, ci_low=one.ci_low, ci_high=one.ci_high, n=one.units,
+        n_of="documents" if measure in ("nll_difference", "short_delta_difference") else "trials", against=against,
+    )  # fmt: skip
 
 
 def _perplexity(record: PerplexityRecord) -> Values:
@@ -133,7 +160,12 @@ def _perplexity(record: PerplexityRecord) -> Values:
     if record.protocol == "tail":
         yield replace(about, measure="reach_models", value=record.reach.models, unit="tokens")
     if record.short_delta is not None:
-        yield replace(about, measure="short_delta", value=record.short_delta)
+        yield replace(
+            about, measure="short_delta", value=record.short_delta, ci_low=record.short_delta_ci_low,
+            ci_high=record.short_delta_ci_high,
+        )  # fmt: skip
+    for one in record.differences:
+        yield _difference(about, one, "none")
 
 
 def _passkey(record: PasskeyRecord) -> Values:
@@ -154,7 +186,7 @@ def _tasks(record: TasksRecord) -> Values:
     for entry in record.average:
         yield replace(
             average, length=entry.length, beyond_capacity=entry.beyond_capacity, measure="score", value=entry.score,
-            n=entry.tasks, n_of="tasks",
+            ci_low=entry.ci_low, ci_high=entry.ci_high, n=entry.tasks, n_of="tasks",
         )  # fmt: skip
     yield replace(average, measure="reach_uses", value=record.reach.uses, unit="tokens")
 

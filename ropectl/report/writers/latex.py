@@ -27,7 +27,7 @@ def latex_text(view: View, record: Any) -> str:
         elif isinstance(part, SmallTables):
             blocks += ["\n".join(_table(table)) for table in part.separate()]
         elif isinstance(part, BestNote):
-            blocks.append(f"% bold: {part.text}")
+            blocks.append(f"% bold: {part.of_several()}")
         elif not part.explains_drawing:
             blocks.append(f"% {part.text}")
     return "\n".join(blocks) + "\n"

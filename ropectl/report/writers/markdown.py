@@ -25,7 +25,7 @@ def markdown_text(view: View, record: Any) -> str:
         elif isinstance(part, SmallTables):
             blocks += ["\n".join(_table(table)) for table in part.separate()]
         elif isinstance(part, BestNote):
-            blocks.append(f"**bold**: {markdown_escape(part.text)}")
+            blocks.append(f"**bold**: {markdown_escape(part.of_several())}")
         else:
             blocks.append(_paragraph(part.text))
     return "\n\n".join(blocks) + "\n"
@@ -60,4 +60,4 @@ def _line(entries: list[str]) -> str:
 def _cell(cell: Cell) -> str:
     text = markdown_escape(cell.text)
     text = (f"**{text}**" if cell.is_best else text) + markdown_escape(cell.mark)
-    return text if cell.bar is None else f"{text} {bar(cell.bar)}"
+    return text if cell.bar is None else f"{text} {bar(cell.bar, cell.possible)}"

@@ -16,8 +16,8 @@ from ropectl.report.writers.small_tables import shade_style, small_tables_lines
 
 INDENT, GAP = 1, 2
 
-#: After the best number of a column, to be seen without colours and in a copied text.
-BEST_MARK = "<"
+#: After the best number of a column, and after several that are not told apart, to be seen without colours.
+BEST_MARK, TIE_MARK = "<", "="
 
 #: The column of names has at least this width on the narrowest terminal, and at most this share of any.
 MIN_NAME_WIDTH, MAX_NAME_SHARE = 8, 0.4
@@ -63,6 +63,7 @@ def terminal_lines(parts: Sequence[Part], width: int) -> list[Text]:
             lines += small_tables_lines(part, width)
         elif isinstance(part, BestNote):
             lines += _plain(f"{BEST_MARK} {part.text}", width)
+            lines += _plain(f"{TIE_MARK} {part.tied}", width) if part.tied else []
         else:
             is_bold = part.tone or part.is_heading
             lines += _plain(part.text, width, _STYLES[part.tone] + (_BOLD if is_bold else _NO_STYLE))
@@ -129,7 +130,7 @@ def _measure(column: Column, entries: Sequence[Cell], breaks_head: bool) -> _Wid
 
 
 def _marks(cell: Cell) -> str:
-    return cell.mark + (BEST_MARK if cell.is_best else "")
+    return cell.mark + ((TIE_MARK if cell.is_tied else BEST_MARK) if cell.is_best else "")
 
 
 def _table_lines(table: Table, group: Sequence[int], given: Sequence[int], way: _Layout) -> list[Text]:
@@ -194,7 +195,7 @@ def _number(cell: Cell, widths: _Widths) -> Text:
     text.append(cell.text + _marks(cell), style=style)
     text.append(" " * (widths.mark - len(_marks(cell))))
     if widths.bar:
-        text.append(" " + (" " * BAR_WIDTH if cell.bar is None else bar(cell.bar)))
+        text.append(" " + (" " * BAR_WIDTH if cell.bar is None else bar(cell.bar, cell.possible)))
     return text
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ropectl.evaluate.paired import loss_difference
 from ropectl.evaluate.perplexity.protocol import Losses, PerplexityProtocol
 from ropectl.evaluate.perplexity.windows import PerplexityRequest, Window
-from ropectl.evaluate.statistics import paired_interval
 from ropectl.records import PerplexityPoint
 
 
@@ -41,7 +41,7 @@ class Tail(PerplexityProtocol):
 
     def measure(self, request: PerplexityRequest, losses: Losses) -> list[PerplexityPoint]:
         """Returns the points, each with what its context gains over the trained length."""
-        return with_gain(super().measure(request, losses), request.trained_length)
+        return with_gain(super().measure(request, losses), request.trained_length, request.documents.clusters)
 
 
 def num_tail_targets(lengths: Sequence[int]) -> int:
@@ -49,28 +49,23 @@ def num_tail_targets(lengths: Sequence[int]) -> int:
     return max(1, min(lengths) // 2)
 
 
-def with_gain(points: Sequence[PerplexityPoint], trained_length: int) -> list[PerplexityPoint]:
+def with_gain(
+    points: Sequence[PerplexityPoint], trained_length: int, clusters: Sequence[int] | None = None
+) -> list[PerplexityPoint]:
     """Returns points with the gain of their context: how much lower the loss is than given the trained length.
 
     Args:
         points: Points of the same targets under one method.
         trained_length: L [tokens]; without a point there, nothing is gained.
+        clusters: The document of each unit; a document of its own by default.
     """
     reference = next((p for p in points if p.context_length == trained_length and p.perplexity is not None), None)
-    return [
-        point if reference is None or point.perplexity is None else _with_gain(point, reference) for point in points
-    ]
-
-
-def _with_gain(point: PerplexityPoint, reference: PerplexityPoint) -> PerplexityPoint:
-    counts = point.document_num_tokens
-    assert counts == reference.document_num_tokens, "the same targets"
-    sums = zip(reference.document_nll_sums, point.document_nll_sums, counts, strict=True)
-    differences = [(theirs - ours) / count for theirs, ours, count in sums]
-    low, high = paired_interval(differences, counts) if len(differences) > 1 else (None, None)
-    return replace(
-        point,
-        gain_over_trained=(reference.nll_sum - point.nll_sum) / point.num_tokens,
-        gain_ci_low=low,
-        gain_ci_high=high,
-    )
+    gained = []
+    for point in points:
+        found = None if reference is None else loss_difference("tail", reference, point, clusters)
+        gained.append(
+            point
+            if found is None
+            else replace(point, gain_over_trained=found.value, gain_ci_low=found.ci_low, gain_ci_high=found.ci_high)
+        )
+    return gained

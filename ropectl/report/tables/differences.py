@@ -1,0 +1,63 @@
+"""Paired differences of the rows of a comparison from one of them, by length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ropectl.records import ComparisonRecord, RowDifference
+from ropectl.report.document import BAD, GOOD, Cell, Row, Table, columns
+from ropectl.report.tables.words import NOT_AVAILABLE, SAME_MARK, length_head, row_names
+
+_TITLES = {
+    "prefix": "Loss against {}, in pairs [nats a token]",
+    "tail": "Loss of the same last tokens against {}, in pairs [nats a token]",
+    "passkey": "Passkeys against {}, in pairs [% of the prompts]",
+}
+
+
+def references_of(record: ComparisonRecord) -> list[int]:
+    """Returns the rows that the others are compared with, in their order."""
+    return list(dict.fromkeys(one.against for one in record.differences))
+
+
+def difference_tables(record: ComparisonRecord, against: int, measures: Sequence[str] = tuple(_TITLES)) -> list[Table]:
+    """Returns the differences of every other row from one, a table for each measure that there is.
+
+    Args:
+        record: The comparison.
+        against: Index of the row that the others are compared with.
+        measures: The measures.
+    """
+    names = row_names(record.rows)
+    tables = []
+    for measure in measures:
+        found = {(o.row, o.length): o for o in record.differences if (o.against, o.measure) == (against, measure)}
+        if not found:
+            continue
+        rows = [
+            Row(name, [_cell(found.get((index, length)), measure) for length in record.lengths], href=f"method-{index}")
+            for index, name in enumerate(names)
+            if any((index, length) in found for length in record.lengths)
+        ]
+        trained = record.geometry.original_max_position_embeddings
+        heads = columns(length_head(length, trained) for length in record.lengths)
+        tables.append(Table(_TITLES[measure].format(names[against]), "method", heads, rows, is_sortable=True))
+    return tables
+
+
+def _cell(one: RowDifference | None, measure: str) -> Cell:
+    if one is None:
+        return Cell(NOT_AVAILABLE)
+    scale, digits = (100, 0) if measure == "passkey" else (1, 3)
+    text = f"{scale * one.value + 0.0:+.{digits}f}"
+    if one.ci_low is None or one.ci_high is None:
+        return Cell(text, value=one.value)
+    text += f"\u00b1{scale * (one.ci_high - one.ci_low) / 2:.{digits}f}"
+    is_better = one.value > 0 if measure == "passkey" else one.value < 0
+    return Cell(
+        text,
+        "" if one.told_apart else SAME_MARK,
+        tone=(GOOD if is_better else BAD) if one.told_apart else "",
+        value=one.value,
+        small=f"{scale * one.ci_low:+.{digits}f} to {scale * one.ci_high:+.{digits}f}",
+    )
