@@ -52,14 +52,16 @@ def test_pick_follows_the_rule() -> None:
         judged("c", 2048, 1024, 0.2),
         judged("d", 2048, 1024, 0.1),
     ]
-    pick = pick_method(rows)
-    assert pick is not None and pick.method == "d" and len(pick.reasons) == 3
+    pick = pick_method(rows, 512)
+    assert pick is not None and pick.method == "d" and pick.tied == [] and len(pick.reasons) == 3
     assert "shared with 2 others" in pick.reasons[0]
-    assert pick_method([judged("a", None, None, None)]) is None
-    tuned = pick_method([judged("a", 4096, 4096, 0.1), judged("a", 8192, 4096, 0.2, training=TrainingSummary("id"))])
+    assert pick_method([judged("a", None, None, None)], 512) is None
+    tuned = pick_method(
+        [judged("a", 4096, 4096, 0.1), judged("a", 8192, 4096, 0.2, training=TrainingSummary("id"))], 512
+    )
     assert tuned is not None and (tuned.method, tuned.training) == ("a", "id")
     assert pick is not None and pick.training is None
-    failed = pick_method([judged("a", 4096, 4096, 0.0, errors=["x"]), judged("b", 512, 512, 0.0)])
+    failed = pick_method([judged("a", 4096, 4096, 0.0, errors=["x"]), judged("b", 512, 512, 0.0)], 512)
     assert failed is not None and failed.method == "b"
 
 
@@ -73,9 +75,20 @@ def row_json(
         {"context_length": 4096, "perplexity": None, "beyond_capacity": False},
     ]
     passkey = [
-        {"length": 512, "correct": 25, "trials": 25, "accuracy": 1.0, "beyond_capacity": False},
-        {"length": 1024, "correct": 20, "trials": 25, "accuracy": 0.8, "beyond_capacity": False},
-        {"length": 2048, "correct": 0, "trials": 25, "accuracy": 0.0, "beyond_capacity": True},
+        {
+            "length": length,
+            "correct": n,
+            "trials": 25,
+            "accuracy": n / 25,
+            "ci_low": low,
+            "ci_high": high,
+            "beyond_capacity": b,
+        }
+        for length, n, low, high, b in (
+            (512, 25, 0.87, 1.0, False),
+            (1024, 20, 0.61, 0.91, False),
+            (2048, 0, 0.0, 0.13, True),
+        )
     ]
     return {
         "model": model,

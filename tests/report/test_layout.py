@@ -12,7 +12,6 @@ from rich.cells import cell_len
 
 from ropectl.report.document import SmallTables, Table
 from ropectl.report.graphics import BAR_WIDTH, EMPTY, MAX_CURVE, bar, chosen, curve, curve_scale
-from ropectl.report.tables.by_length import best_marks
 from ropectl.report.tables.heat_maps import differing_maps
 from ropectl.report.views.compare_methods import comparison_parts
 from ropectl.report.writers.fold import column_groups, fold, spread
@@ -76,28 +75,11 @@ def test_curves_share_a_log_scale() -> None:
     assert chosen(3) == [0, 1, 2] and len(chosen(1000)) == MAX_CURVE and {0, 999} <= set(chosen(1000))
 
 
-@pytest.mark.parametrize(
-    ("values", "smallest", "expected"),
-    [
-        ([3.0, 1.0, 2.0], True, [1]),
-        ([3.0, 1.0, 2.0], False, [0]),
-        ([1.001, 1.0, 2.0, 3.0], True, [0, 1]),  # they read alike
-        ([1.0, 1.0, 1.0, 2.0], True, []),  # what most have does not tell rows apart
-        ([1.0, None, math.nan], True, []),
-        ([None, 1.0, math.nan, 2.0, -math.inf], True, [1]),
-        ([], True, []),
-    ],
-)
-def test_best(values: list[float | None], smallest: bool, expected: list[int]) -> None:
-    marks = best_marks(["n/a" if v is None else f"{v:.2f}" for v in values], values, smallest=smallest)
-    assert [index for index, mark in enumerate(marks) if mark] == expected
-
-
 def test_perplexities_of_other_tokens_do_not_compare() -> None:
-    """The other model's smaller perplexity is not the best, its fewer bits are."""
+    """The other model's smaller perplexity is not the best; bits of other tokens are no pairs and are not ranked."""
     record = records.made(records.several_models())
     text = "\n".join(line.plain for line in terminal_lines(comparison_parts(record), 200))
-    assert "7.12<" not in text and "10.88<" in text and "1.416<" in text
+    assert "7.12<" not in text and "10.88<" in text and "1.416<" not in text
     assert "bits per byte compare them, perplexities do not" in text
     text = "\n".join(line.plain for line in terminal_lines(comparison_parts(replace(record, same_tokens=True)), 200))
     assert "7.12<" in text and "10.88<" not in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from ropectl.evaluate.retrieval.measure import answer_prompts
 from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, depth_grid
 from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks, plan_tasks
 from ropectl.evaluate.retrieval.task_scores import average, nothing_to_gain, task_result
-from ropectl.evaluate.statistics import score_interval, wilson_interval
+from ropectl.evaluate.statistics import wilson_interval
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import TaskLength, TaskResult
@@ -193,27 +192,6 @@ def test_tasks_without_depths_take_as_many_prompts_a_length() -> None:
     assert [task["prompts"] for task in plan] == [12, 12]
 
 
-@pytest.mark.parametrize("scores", [[0.0] * 25, [1.0] * 25, [1.0] * 7 + [0.0] * 18])
-def test_interval_of_right_and_wrong_is_wilsons(scores: list[float]) -> None:
-    assert score_interval(scores, is_share=False) == wilson_interval(int(sum(scores)), 25)
-
-
-def test_interval_of_shares_is_a_bootstrap_over_trials() -> None:
-    rng = random.Random(3)
-    scores = [rng.choice([0.0, 0.25, 0.5, 1.0]) for _ in range(40)]
-    draws = random.Random(8)
-    means = sorted(sum(draws.choices(scores, k=40)) / 40 for _ in range(20_000))
-    expected = (means[500], means[19_499])
-    assert score_interval(scores, is_share=True) == pytest.approx(expected, abs=0.02)
-
-
-@pytest.mark.parametrize("value", [0.0, 0.25, 1.0])
-def test_an_interval_is_never_empty(value: float) -> None:
-    """Trials that score alike are no certainty."""
-    low, high = score_interval([value] * 20, is_share=True)
-    assert low <= value <= high and high - low > 0.1
-
-
 def test_average_counts_each_task_once() -> None:
     def result(scores: list[float], trials: int) -> TaskResult:
         entries = [
@@ -226,6 +204,10 @@ def test_average_counts_each_task_once() -> None:
     assert [(entry.length, entry.score, entry.tasks, entry.trials) for entry in averages] == [
         (100, 0.5, 3, 5),
         (200, 0.25, 3, 5),
+    ]
+    assert [(entry.ci_low, entry.ci_high) for entry in averages] == [
+        wilson_interval(65, 130),
+        wilson_interval(32.5, 130),
     ]
 
 

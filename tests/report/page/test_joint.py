@@ -21,8 +21,10 @@ LONG_AGO = [{"step": 1, "loss": 3.5}, {"step": 2, "loss": 2.25}, {"step": 2, "va
 def scored(sha: str, documents: int, methods: tuple[str, ...] = ("none", "pi:factor=4")) -> dict[str, Any]:
     record = records.comparison(methods, lengths=(256, 1024))
     for row in record["rows"]:
-        for entry in row["perplexity"]:
-            entry["num_documents"] = documents
+        row["perplexity"] = [
+            records.point(entry["context_length"], entry["perplexity"], entry["beyond_capacity"], documents)
+            for entry in row["perplexity"]
+        ]
     own = {"manifest": {"tokens_sha256": sha}, "pick": None}
     return record | own
 
@@ -56,7 +58,7 @@ def bold(blocks: list[Any]) -> list[tuple[str, int]]:
 
 def test_the_best_is_that_of_the_same_documents(joined: Any) -> None:
     first, second = scored("aa", 12), scored("aa", 12, ("pi:factor=4",))
-    second["rows"][0]["perplexity"][0]["perplexity"] = 5.0
+    second["rows"][0]["perplexity"][0] = records.point(256, 5.0)
     blocks = joined(first, second)
     assert bold(blocks) == [("b.json: pi", 0)], "two of three share the best at 1024"
     assert not any(isinstance(block, Sentence) and "No best" in block.text for block in blocks)
