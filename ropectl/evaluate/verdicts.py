@@ -211,20 +211,21 @@ def _models_sentences(models: Reached, trained: int, tolerance: float) -> list[s
         first = f"models: not resolved at any evaluated length, against {reference}"
     else:
         first = f"models no evaluated length: the same text is predicted worse than by {reference}"
-    return [first, *open_sentences("models", models, "documents")]
+    return [first, *open_sentences("models", models, "documents", trained)]
 
 
-def open_sentences(sense: str, found: Reached, units: str) -> list[str]:
+def open_sentences(sense: str, found: Reached, units: str, trained_length: int) -> list[str]:
     """Returns a sentence on what is not resolved, and what would resolve it; none where everything is.
 
     Args:
         sense: Name of what is judged.
         found: How far it goes.
         units: What it is judged on, such as ``documents``.
+        trained_length: L [tokens].
     """
     if found.certain is None or found.possible is None or found.possible <= found.certain:
         return []
-    first = first_open(found.at, found.certain)
+    first = first_open(found.at, found.certain, trained_length)
     needed = (
         f"about {first.units_needed} {units} would tell"
         if first.units_needed
@@ -235,9 +236,16 @@ def open_sentences(sense: str, found: Reached, units: str) -> list[str]:
     ]
 
 
-def first_open(verdicts: Sequence[LengthVerdict], certain: int) -> LengthVerdict:
-    """Returns the shortest length past the certain ones that is not resolved."""
-    return next(one for one in verdicts if one.length > certain and one.outcome == "not resolved")
+def first_open(verdicts: Sequence[LengthVerdict], certain: int, trained_length: int) -> LengthVerdict:
+    """Returns the length that decides whether more is reached: the shortest that is not resolved, from the trained one on.
+
+    Args:
+        verdicts: By length, of which one past the certain ones is not resolved.
+        certain: Tokens that are certain.
+        trained_length: L; below it only where nothing from it on is open [tokens].
+    """
+    still = [one for one in verdicts if one.length > certain and one.outcome == "not resolved"]
+    return next((one for one in still if one.length >= trained_length), still[-1])
 
 
 def limit_messages(points: Sequence[Mapping[str, Any]], limit: float) -> list[str]:

@@ -118,10 +118,10 @@ def test_uses_has_three_outcomes(correct: int, trials: int, outcome: str, needed
 def test_what_is_not_resolved_is_said_with_what_would() -> None:
     found = reached(uses_verdicts([scored(512, 40, 40), scored(1024, 38, 40), scored(2048, 5, 40)], 0.9), 512)
     assert found[:2] == (512, 1024)
-    [sentence] = open_sentences("Use", found, "prompts")
+    [sentence] = open_sentences("Use", found, "prompts", 512)
     assert sentence.startswith("Use at 1024 tokens: not resolved") and "about 139 prompts would tell (40" in sentence
     certain = reached(uses_verdicts([scored(512, 40, 40), scored(1024, 5, 40)], 0.9), 512)
-    assert open_sentences("Use", certain, "prompts") == []
+    assert open_sentences("Use", certain, "prompts", 512) == []
 
 
 def prefix(length: int, perplexity: float | None) -> PerplexityPoint:

@@ -120,7 +120,7 @@ def _record(plan: _Plan, results: Sequence[PasskeyLength], num_tokens: int) -> P
         chance=Passkey().chance,
         k_max={str(accuracy): longest_without_a_miss(found, accuracy) for accuracy in K_MAX},
         reach=UsesReach(*uses),
-        verdict=verdict(results, uses),
+        verdict=verdict(results, uses, plan.setup.trained_length),
         num_differing=sum(result.num_differing or 0 for result in results) if is_compared else None,
         prompt_example=shortened(plan.task, plan.builder, prompts[middle]),
         manifest=PasskeyManifest(
@@ -132,12 +132,13 @@ def _record(plan: _Plan, results: Sequence[PasskeyLength], num_tokens: int) -> P
     )
 
 
-def verdict(results: Sequence[PasskeyLength], uses: Reached) -> str:
+def verdict(results: Sequence[PasskeyLength], uses: Reached, trained_length: int) -> str:
     """Returns the verdict on use, in a sentence or two.
 
     Args:
         results: Retrieval by length, ascending.
         uses: How far it goes.
+        trained_length: L [tokens].
     """
     wanted, certain = f"{USES_ACCURACY:.0%}", uses.certain or 0
     by_length = {result.length: result for result in results}
@@ -145,11 +146,12 @@ def verdict(results: Sequence[PasskeyLength], uses: Reached) -> str:
     rest = f"{failing.accuracy:.0%} of the keys are found at {failing.length} tokens" if failing else ""
     not_yes = [one.length for one in uses.at if one.length < certain and one.outcome != "yes"]
     since = f" from {min(r.length for r in results if r.length > max(not_yes))} tokens on" if not_yes else ""
-    open_ones = " ".join(open_sentences("Use", uses, "prompts"))
+    open_ones = " ".join(open_sentences("Use", uses, "prompts", trained_length))
     if certain:
-        first = f"Uses {certain} tokens: at least {wanted} of the keys are found up to there{since}" + (
-            f"; {rest}." if rest else "."
-        )
+        longest = ", the longest that was measured" if certain == max(by_length) else ""
+        where = "at every length" if longest else "up to there"
+        ending = f"; {rest}." if rest else "."
+        first = f"Uses {certain} tokens{longest}: at least {wanted} of the keys are found {where}{since}{ending}"
     elif open_ones:
         first = f"Use is not resolved at any evaluated length ({wanted} wanted)" + (f"; {rest}." if rest else ".")
     else:

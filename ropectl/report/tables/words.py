@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ropectl.evaluate.verdicts import first_open
 from ropectl.lengths import format_length
 from ropectl.records import NO_CHANGE, MethodRow, Reach
 from ropectl.report.document import BAD, GOOD, Cell, Sentence
@@ -50,16 +51,17 @@ def beyond_legend(*marks: Iterable[bool]) -> list[Sentence]:
     return [Sentence(f"{BEYOND_MARK} past the length that the method is made for")] if any(map(any, marks)) else []
 
 
-def reach_legend(reaches: Mapping[str, Reach]) -> list[Sentence]:
+def reach_legend(reaches: Mapping[str, Reach], trained_length: int = 0) -> list[Sentence]:
     """Returns what the marks of lengths mean: none of them, and not resolved, with what would resolve it.
 
     Args:
         reaches: How far each row reaches, by name.
+        trained_length: L [tokens]; 0 where rows differ in it.
     """
     found = []
     if any(getattr(each, sense) == 0 and not each.is_open(sense) for each in reaches.values() for sense in _SENSES):
         found.append(Sentence(f"{NONE_MARK} at no evaluated length"))
-    wanted = [text for sense, units in _SENSES.items() if (text := _to_resolve(reaches, sense, units))]
+    wanted = [text for sense, units in _SENSES.items() if (text := _to_resolve(reaches, sense, units, trained_length))]
     if wanted:
         found.append(Sentence(f"{OPEN_MARK} not resolved past there: the 95 % interval holds the limit"))
         found.append(Sentence(f"To resolve the next length: {'; '.join(wanted)}."))
@@ -70,16 +72,13 @@ def reach_legend(reaches: Mapping[str, Reach]) -> list[Sentence]:
 _SENSES = {"models": "documents", "uses": "prompts"}
 
 
-def _to_resolve(reaches: Mapping[str, Reach], sense: str, units: str) -> str:
+def _to_resolve(reaches: Mapping[str, Reach], sense: str, units: str, trained: int) -> str:
     """Returns how many documents or prompts each row needs; empty where nothing is open."""
     needs: dict[str, list[str]] = {}
     measured = 0
     for name, reach in reaches.items():
         if reach.is_open(sense):
-            certain = getattr(reach, sense)
-            first = next(
-                one for one in getattr(reach, f"{sense}_at") if one.length > certain and one.outcome == "not resolved"
-            )
+            first = first_open(getattr(reach, f"{sense}_at"), getattr(reach, sense), trained)
             needs.setdefault(str(first.units_needed or "more"), []).append(name)
             measured = first.units
     if not needs:

@@ -144,7 +144,10 @@ def legends(record: ComparisonRecord, tables: Sequence[Table]) -> Iterator[Part]
         (point.beyond_capacity for row in rows for point in row.perplexity),
         (entry.beyond_capacity for row in rows for entry in row.passkey),
     )
-    yield from reach_legend(dict(zip(row_names(rows), (row.reach for row in rows), strict=True)))
+    yield from reach_legend(
+        dict(zip(row_names(rows), (row.reach for row in rows), strict=True)),
+        record.geometry.original_max_position_embeddings,
+    )
     if not same_tokens:
         yield Sentence("Models read the text in different tokens: bits per byte compare them, perplexities do not.")
     yield from _curve_legend(record)

@@ -24,7 +24,8 @@ SAME_POSITION = "-"
 def tasks_parts(record: TasksRecord) -> list[Part]:
     """Returns scores, verdicts, and the depths of a few tasks, with what their marks mean."""
     parts: list[Part] = [_scores(record), _verdicts(record)]
-    parts.extend(reach_legend({result.task: _reach(result) for result in record.tasks}))
+    trained = record.geometry.original_max_position_embeddings
+    parts.extend(reach_legend({result.task: _reach(result) for result in record.tasks}, trained))
     with_depths = [result for result in record.tasks if any(entry.depths for entry in result.lengths)]
     if len(with_depths) <= MAX_DEPTH_TABLES:
         parts.extend(_depth_table(result) for result in with_depths)

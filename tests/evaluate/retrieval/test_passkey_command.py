@@ -13,7 +13,10 @@ import pytest
 import ropectl as package
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.evaluate.config import PasskeyConfig
+from ropectl.evaluate.retrieval.passkey_cells import scored_length
 from ropectl.evaluate.retrieval.passkey_evaluation import verdict
+from ropectl.evaluate.statistics import wilson_interval
+from ropectl.evaluate.verdicts import reached, uses_verdicts
 from ropectl.records import PasskeyLength
 from ropectl.reporter import Reporter
 from tests.tasks.builders import TEMPLATE, merging_tokenizer
@@ -61,7 +64,9 @@ def test_the_record(ropectl: Run) -> None:
     assert any("1536" in note for note in reporter.notes)
     assert record["cells"] == [cell for entry in record["lengths"] for cell in entry["depths"]]
     assert set(record["k_max"]) == {"0.2", "0.8"} and record["k_max"]["0.2"] >= record["k_max"]["0.8"] == 512
-    assert record["reach"]["uses"] == 512 and record["verdict"].startswith("Uses 512 tokens")
+    assert record["reach"]["uses"] == 0 and record["reach"]["uses_possible"] == 512
+    assert "about 35 prompts would tell (20 measured)" in record["verdict"]
+    assert all(sum(cell["outcomes"]) == cell["correct"] and len(cell["outcomes"]) == 4 for cell in record["cells"])
     example = record["prompt_example"]
     assert "There is an important info" in example and example.endswith("What is the pass key? The pass key is")
     manifest = record["manifest"]
@@ -182,18 +187,30 @@ def test_bad_input(ropectl: Run, monkeypatch: pytest.MonkeyPatch, arguments: lis
 
 
 @pytest.mark.parametrize(
-    ("found", "uses", "sentence"),
+    ("found", "sentence"),
     [
-        ([25, 24, 10], 1024, "Uses 1024 tokens: at least 90% of the keys are found up to there, 40% at 2048."),
         (
-            [25, 24, 23],
-            2048,
+            [40, 40, 10],
+            "Uses 1024 tokens: at least 90% of the keys are found up to there; 25% of the keys are found at 2048 tokens.",
+        ),
+        (
+            [40, 40, 40],
             "Uses 2048 tokens, the longest that was measured: at least 90% of the keys are found at every length.",
         ),
-        ([5, 24, 23], 0, "Uses no evaluated length: 20% of the keys are found at 512 tokens, 90% wanted."),
-        ([5, 24, 23], None, "No verdict on use: 25 prompts a length are too few (20 wanted)."),
+        ([10, 40, 40], "Uses no evaluated length: 25% of the keys are found at 512 tokens, 90% wanted."),
+        (
+            [40, 38, 10],
+            "Uses 512 tokens: at least 90% of the keys are found up to there; 25% of the keys are found at 2048 tokens. "
+            "Use at 1024 tokens: not resolved, the 95 % interval holds the limit; about 139 prompts would tell (40 measured).",
+        ),
+        (
+            [38, 40, 40],
+            "Use is not resolved at any evaluated length (90% wanted). Use at 512 tokens: not resolved, the 95 % interval holds "
+            "the limit; about 139 prompts would tell (40 measured).",
+        ),
     ],
 )
-def test_verdict(found: list[int], uses: int | None, sentence: str) -> None:
-    results = [PasskeyLength(512 * 2**i, n, 25, n / 25, 0.0, 1.0, -1.0, []) for i, n in enumerate(found)]
-    assert verdict(results, uses) == sentence
+def test_verdict(found: list[int], sentence: str) -> None:
+    results = [PasskeyLength(512 * 2**i, n, 40, n / 40, *wilson_interval(n, 40), -1.0, []) for i, n in enumerate(found)]
+    uses = reached(uses_verdicts(map(scored_length, results), 0.9), 512)
+    assert verdict(results, uses, 512) == sentence

@@ -27,7 +27,7 @@ EVIL = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>]]>&lt
 def spoiled(value: Any, text: str) -> Any:
     """The same record with every text that is no choice of a program replaced."""
     if isinstance(value, dict):
-        return {key: spoiled(item, text) for key, item in value.items()}
+        return {key: item if key == "outcome" else spoiled(item, text) for key, item in value.items()}
     if isinstance(value, list):
         return [spoiled(item, text) for item in value]
     return text if isinstance(value, str) else value
