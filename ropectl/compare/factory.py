@@ -9,7 +9,7 @@ from typing import Any
 
 from ropectl.compare.cells import ComparisonCell
 from ropectl.compare.passkey_prompts import PasskeyPrompts, PromptGroup
-from ropectl.compare.plan import ComparedModel, Plan, passkey_prompts
+from ropectl.compare.plan import ComparedModel, Plan
 from ropectl.data.tokens import DocumentSet
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
@@ -135,7 +135,7 @@ def model_cells(plan: Plan, model: ComparedModel) -> dict[ScalingMethod, list[Co
     """Returns the cells of one model, by method and in order."""
     source = model.setup.source
     factory = CellFactory(
-        plan.config, source.rope, model.documents, passkey_prompts(model.setup, plan.lengths), plan.lengths,
+        plan.config, source.rope, model.documents, PasskeyPrompts.of(model.setup, plan.lengths), plan.lengths,
         ForwardCost.of(source.config), _common_settings(model.setup),
     )  # fmt: skip
     return {method: factory.cells(method) for method in model.methods}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.retrieval.prefix_tree import count_nodes
 from ropectl.evaluate.retrieval.prompts import (
     GridPoint,
@@ -16,6 +17,8 @@ from ropectl.evaluate.retrieval.prompts import (
     depth_grid,
     fingerprint,
 )
+from ropectl.evaluate.setup import Setup
+from ropectl.evaluate.shared_config import evenly_spaced
 from ropectl.rope.method import ScalingMethod
 from ropectl.tasks.kinds.passkey import Passkey
 from ropectl.tasks.prompt_builder import PromptBuilder
@@ -58,6 +61,16 @@ class PasskeyPrompts:
     lengths: Sequence[int]
     depths: Sequence[float]
     trials: int
+
+    @classmethod
+    def of(cls, setup: Setup, lengths: Sequence[int] = ()) -> PasskeyPrompts:
+        """Returns the prompts of a model in a comparison at some lengths [tokens]."""
+        config = setup.config
+        assert isinstance(config, CompareConfig)
+        builder = PromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed)
+        return cls(
+            Passkey(distractors=config.distractors), builder, lengths, evenly_spaced(config.depths), config.trials
+        )
 
     @property
     def min_length(self) -> int:

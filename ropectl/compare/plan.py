@@ -11,7 +11,7 @@ from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.setup import Setup, default_lengths, missing_lengths_notes
-from ropectl.evaluate.shared_config import PASSKEYS, evenly_spaced
+from ropectl.evaluate.shared_config import PASSKEYS
 from ropectl.hf.model_settings import CHECKPOINT, SCALING
 from ropectl.records import FEW_DOCUMENTS, PlannedModel
 from ropectl.reporter import Reporter
@@ -19,8 +19,6 @@ from ropectl.rope.method import ScalingMethod, short_spec
 from ropectl.rope.methods.none import NoScaling
 from ropectl.rope.notes import method_notes
 from ropectl.rope.registry import all_methods, check_distinct, parse_spec, takes_factor
-from ropectl.tasks.kinds.passkey import Passkey
-from ropectl.tasks.prompt_builder import PromptBuilder
 
 #: The extension factor where none is asked for.
 DEFAULT_FACTOR = 4.0
@@ -103,7 +101,7 @@ def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
     check_against(config, methods)
     others = [_other(config, name) for name in config.others]
     setups = [setup, *others]
-    shortest = max(passkey_prompts(each).min_length for each in setups) if config.passkey else 2
+    shortest = max(PasskeyPrompts.of(each).min_length for each in setups) if config.passkey else 2
     lengths, more_notes = choose_lengths(setup, config, methods, shortest)
     documents = setup.documents(lengths)
     more_notes += [*document_notes(documents, lengths, config), *setup.window_notes(lengths)]
@@ -135,16 +133,6 @@ def _further_model(setup: Setup, lengths: list[int], documents: DocumentSet, rep
     for note in notes:
         reporter.note(note if name in note else f"{name}: {note}")
     return ComparedModel(setup, [setup.method(None)], own, same)
-
-
-def passkey_prompts(setup: Setup, lengths: Sequence[int] = ()) -> PasskeyPrompts:
-    """Returns the passkey prompts of a model at some lengths [tokens]."""
-    config = setup.config
-    assert isinstance(config, CompareConfig)
-    builder = PromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed)
-    return PasskeyPrompts(
-        Passkey(distractors=config.distractors), builder, lengths, evenly_spaced(config.depths), config.trials
-    )
 
 
 def choose_methods(setup: Setup, config: CompareConfig) -> tuple[list[ScalingMethod], list[str]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ropectl.evaluate.paired import loss_difference
 from ropectl.evaluate.statistics import Z_95, student_95
-from ropectl.records import FEW_DOCUMENTS, NO_CHANGE, Difference, LengthVerdict, Outcome, PerplexityPoint
+from ropectl.records import Difference, LengthVerdict, Outcome, PerplexityPoint
 
 #: Length [tokens], score in [0, 1], trials, and the ends of the score's 95 % interval.
 ScoredLength = tuple[int, float, int, float, float]
@@ -170,72 +170,6 @@ def largest_rise(perplexity: Mapping[int, float], before: Mapping[int, float]) -
     return max((perplexity[length] / before[length] - 1 for length in perplexity if length in before), default=None)
 
 
-def perplexity_verdict(
-    models: Reached,
-    baseline: PerplexityPoint | None,
-    delta: Difference | None,
-    trained_length: int,
-    tolerance: float,
-) -> list[str]:
-    """Returns the verdict of perplexity in sentences: how far the method reaches, and what it costs.
-
-    Args:
-        models: How far text is modelled.
-        baseline: The unscaled model's point at its trained length, against which it was judged.
-        delta: Worst relative change up to the trained length; None if not measured.
-        trained_length: L [tokens].
-        tolerance: Accepted rise of the loss [nats a token].
-    """
-    sentences = []
-    if models.certain is not None and baseline is not None:
-        sentences += _models_sentences(models, trained_length, tolerance)
-    if delta is not None:
-        change = f"{delta.value:+.1%}" if abs(delta.value) >= NO_CHANGE else "no change"
-        has_interval = delta.ci_low is not None and abs(delta.value) >= NO_CHANGE
-        interval = f" (95 % interval {delta.ci_low:+.1%} to {delta.ci_high:+.1%})" if has_interval else ""
-        sentences.append(
-            f"Perplexity at {delta.length} tokens against the unscaled model: {change}{interval}, the most of the measured "
-            f"lengths up to the trained one ({trained_length})."
-        )
-    return sentences
-
-
-def _models_sentences(models: Reached, trained: int, tolerance: float) -> list[str]:
-    units = models.at[0].units
-    few = f"; few documents, at least {FEW_DOCUMENTS} wanted" if units < FEW_DOCUMENTS else ""
-    basis = f"(within {tolerance:g} nats a token, 95 % interval over {units} documents{few})"
-    reference = f"the unscaled model given {trained} {basis}."
-    if models.certain:
-        first = f"models up to {models.certain} tokens: given so many, the same text is predicted no worse than by {reference}"
-    elif models.possible:
-        first = f"models: not resolved at any evaluated length, against {reference}"
-    else:
-        first = f"models no evaluated length: the same text is predicted worse than by {reference}"
-    return [first, *open_sentences("models", models, "documents", trained)]
-
-
-def open_sentences(sense: str, found: Reached, units: str, trained_length: int) -> list[str]:
-    """Returns a sentence on what is not resolved, and what would resolve it; none where everything is.
-
-    Args:
-        sense: Name of what is judged.
-        found: How far it goes.
-        units: What it is judged on, such as ``documents``.
-        trained_length: L [tokens].
-    """
-    if found.certain is None or found.possible is None or found.possible <= found.certain:
-        return []
-    first = first_open(found.at, found.certain, trained_length)
-    needed = (
-        f"about {first.units_needed} {units} would tell"
-        if first.units_needed
-        else f"no number of {units} is known to tell"
-    )
-    return [
-        f"{sense} at {first.length} tokens: not resolved, the 95 % interval holds the limit; {needed} ({first.units} measured)."
-    ]
-
-
 def first_open(verdicts: Sequence[LengthVerdict], certain: int, trained_length: int) -> LengthVerdict:
     """Returns the length that decides whether more is reached: the shortest that is not resolved, from the trained one on.
 
@@ -246,22 +180,3 @@ def first_open(verdicts: Sequence[LengthVerdict], certain: int, trained_length: 
     """
     still = [one for one in verdicts if one.length > certain and one.outcome == "not resolved"]
     return next((one for one in still if one.length >= trained_length), still[-1])
-
-
-def limit_messages(points: Sequence[Mapping[str, Any]], limit: float) -> list[str]:
-    """Returns a sentence for each length whose perplexity is above a limit, or was not measured.
-
-    Args:
-        points: The points of a record.
-        limit: Largest accepted perplexity.
-    """
-    messages = []
-    for point in points:
-        length, value = point["context_length"], point["perplexity"]
-        if value is None:
-            messages.append(
-                f"No perplexity was measured at {length} tokens: --fail-above {limit:g} cannot be kept there."
-            )
-        elif value > limit:
-            messages.append(f"The perplexity at {length} tokens is {value:.6g}, above {limit:g} (--fail-above).")
-    return messages

@@ -14,11 +14,10 @@ from ropectl.records.comparison_record import (
     MeasuredCell,
     MethodRow,
     Pick,
-    Reach,
     TrainingSummary,
     Unfinished,
 )
-from ropectl.records.comparisons import Difference, LengthVerdict, Outcome, RowDifference
+from ropectl.records.comparisons import Difference, LengthVerdict, Outcome, Reach, RowDifference
 from ropectl.records.harness_record import HarnessManifest, HarnessRecord
 from ropectl.records.inspection_record import InspectionRecord
 from ropectl.records.json_form import to_json
@@ -35,8 +34,8 @@ from ropectl.records.perplexity_record import (
     PositionBin,
 )
 from ropectl.records.plan_record import PlannedModel, PlannedTraining, PlanRecord
-from ropectl.records.runtime_check_record import NONE, UNDECIDED, AskedServer, ReadingFit, RuntimeCheckRecord
-from ropectl.records.runtime_reading import NextStep, Problem, ReadingEvidence, RuntimeReading
+from ropectl.records.runtime.runtime_check_record import NONE, UNDECIDED, AskedServer, ReadingFit, RuntimeCheckRecord
+from ropectl.records.runtime.runtime_reading import NextStep, Problem, ReadingEvidence, RuntimeReading
 from ropectl.records.tasks_record import (
     GivenAnswer,
     PlannedTask,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ropectl.records.bounds import Length
@@ -33,6 +33,40 @@ class LengthVerdict:
     ci_high: float | None
     units: int
     units_needed: int | None = None
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The length that a method reaches, in three different senses [tokens].
+
+    ``models`` and ``uses`` are the length up to which every measured length from the trained one on is a *yes*. Lengths
+    shorter than the trained one never count against it; where none from it on is one, the longest shorter one counts.
+
+    Attributes:
+        computes: Positions whose slow rotations were all seen in training (a formula; after a training of its
+            own, at least the positions of that one); None if unlimited.
+        models: A length is a yes if the same text is predicted no worse than by the unscaled model at its trained
+            length; 0 if none is, None if not measured.
+        uses: A length is a yes if enough of the numbers hidden in a text are retrieved; 0 if none is, None if not
+            measured.
+        models_possible: The same, where what is not resolved counts as a yes: longer than ``models`` if a verdict is open.
+        uses_possible: Likewise of ``uses``.
+        models_at: The outcome at each length.
+        uses_at: Likewise of use.
+    """
+
+    computes: int | None
+    models: int | None = None
+    uses: int | None = None
+    models_possible: int | None = None
+    uses_possible: int | None = None
+    models_at: list[LengthVerdict] = field(default_factory=list)
+    uses_at: list[LengthVerdict] = field(default_factory=list)
+
+    def is_open(self, sense: str) -> bool:
+        """Returns whether ``models`` or ``uses`` might be longer: the first length after it is not resolved."""
+        certain, possible = getattr(self, sense), getattr(self, f"{sense}_possible")
+        return possible is not None and certain is not None and possible > certain
 
 
 @dataclass(frozen=True, kw_only=True)

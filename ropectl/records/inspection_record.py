@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MinLen
 
 from ropectl.records.json_form import optional
-from ropectl.records.runtime_reading import RuntimeReading
+from ropectl.records.runtime.runtime_reading import RuntimeReading
 from ropectl.rope.derived_value import DerivedValue
 from ropectl.rope.geometry import RopeGeometry
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ropectl.records.json_form import optional
 from ropectl.records.manifest import SCHEMA_VERSION
-from ropectl.records.runtime_reading import NextStep, RuntimeReading
+from ropectl.records.runtime.runtime_reading import NextStep, RuntimeReading
 from ropectl.records.training_record import TrainingRecord
 from ropectl.rope.derived_value import DerivedValue
 from ropectl.rope.geometry import RopeGeometry

@@ -16,7 +16,7 @@ from ropectl.records.json_form import key_of
 from ropectl.records.passkey_record import PasskeyRecord
 from ropectl.records.patch_record import FinetuneRecord
 from ropectl.records.perplexity_record import PerplexityRecord
-from ropectl.records.runtime_check_record import RuntimeCheckRecord
+from ropectl.records.runtime.runtime_check_record import RuntimeCheckRecord
 from ropectl.records.tasks_record import TasksRecord
 from ropectl.records.training_record import UnfinishedTraining
 

@@ -8,11 +8,11 @@ import random
 import pytest
 
 from ropectl.evaluate.statistics import wilson_interval
+from ropectl.evaluate.verdict_sentences import open_sentences
 from ropectl.evaluate.verdicts import (
     ScoredLength,
     longest_without_a_miss,
     models_verdicts,
-    open_sentences,
     qualified_length,
     reached,
     short_delta,

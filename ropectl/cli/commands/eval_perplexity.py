@@ -29,7 +29,7 @@ def eval_perplexity(
     from ropectl.cli import output
     from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
-    from ropectl.evaluate.verdicts import limit_messages
+    from ropectl.evaluate.verdict_sentences import limit_messages
     from ropectl.report.views.eval_perplexity import VIEW
 
     output.check_one_process("eval-perplexity")

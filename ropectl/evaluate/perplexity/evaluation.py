@@ -19,7 +19,8 @@ from ropectl.evaluate.request import manifest
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import MODELS_TOLERANCE
 from ropectl.evaluate.statistics import BOOTSTRAP_SEED, RESAMPLES
-from ropectl.evaluate.verdicts import Reached, models_verdicts, perplexity_verdict, reached, short_delta
+from ropectl.evaluate.verdict_sentences import perplexity_verdict
+from ropectl.evaluate.verdicts import Reached, models_verdicts, reached, short_delta
 from ropectl.records import (
     Bootstrap,
     Difference,

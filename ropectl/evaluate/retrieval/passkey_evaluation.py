@@ -26,7 +26,8 @@ from ropectl.evaluate.retrieval.prompts import (
 )
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import USES_ACCURACY, evenly_spaced
-from ropectl.evaluate.verdicts import Reached, longest_without_a_miss, open_sentences, reached, uses_verdicts
+from ropectl.evaluate.verdict_sentences import open_sentences
+from ropectl.evaluate.verdicts import Reached, longest_without_a_miss, reached, uses_verdicts
 from ropectl.records import PasskeyLength, PasskeyManifest, PasskeyRecord, UsesReach, to_json
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod

@@ -19,8 +19,9 @@ from ropectl.report.blocks import Block
 from ropectl.report.document import NOTE, WARNING, Cell, Column, Row, Sentence, Table
 from ropectl.report.page.trainings import training_summary
 from ropectl.report.runs_read import Run
-from ropectl.report.tables.by_length import LengthGrid, MeasuredSubject, passkeys, perplexities, reaches
-from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, reach_legend, row_names, sentences, setting_text
+from ropectl.report.tables.by_length import LengthGrid, MeasuredSubject, passkeys, perplexities
+from ropectl.report.tables.reach import reach_legend, reaches
+from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, row_names, sentences, setting_text
 from ropectl.report.views.compare_methods import picked_row, subjects_of
 from ropectl.rope.method import short_spec
 

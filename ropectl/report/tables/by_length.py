@@ -6,13 +6,12 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ropectl.evaluate.paired import leaders, loss_difference, score_difference
+from ropectl.evaluate.paired import loss_difference, score_difference
 from ropectl.records import Difference, PasskeyLength, PerplexityPoint, Reach
-from ropectl.report.document import BAD, BestNote, Cell, Column, Row, Table, columns
+from ropectl.report.document import BAD, Cell, Column, Row, Table, columns
+from ropectl.report.tables.best import best_marks, marked
 from ropectl.report.tables.words import (
-    NONE_MARK,
     NOT_AVAILABLE,
-    OPEN_MARK,
     beyond_mark,
     bits_text,
     change_cell,
@@ -21,12 +20,6 @@ from ropectl.report.tables.words import (
     length_head,
     perplexity_text,
 )
-
-#: What an entry is in its column.
-BEST, TIED = "best", "tied"
-
-#: Sorts after every length that has a limit.
-UNLIMITED = float(2**63)
 
 
 @dataclass(frozen=True)
@@ -124,7 +117,9 @@ def perplexities(grid: LengthGrid, title: str, base: MeasuredSubject | None = No
     """
     numbers = []
     for length in grid.lengths:
-        marks = best_marks(grid, length, [each.value(length) for each in grid.subjects], partial(_losses, grid, length))
+        marks = best_marks(
+            [each.value(length) for each in grid.subjects], grid.ranks(length), partial(_losses, grid, length)
+        )
         columns = zip(grid.subjects, marks, strict=True)
         numbers.append([marked(_perplexity(each, length, base, grid.trained), mark) for each, mark in columns])
     heads = grid.heads()
@@ -179,7 +174,7 @@ def passkeys(grid: LengthGrid, title: str) -> Table:
     for length in grid.lengths:
         found = [each.found(length) for each in grid.subjects]
         shares = [None if entry is None else entry.accuracy for entry in found]
-        marks = best_marks(grid, length, shares, partial(_answers, found, length), smallest=False)
+        marks = best_marks(shares, grid.ranks(length), partial(_answers, found, length), smallest=False)
         numbers.append([marked(_passkey(entry, differ), mark) for entry, mark in zip(found, marks, strict=True)])
     return grid.table(title, grid.heads(), numbers)
 
@@ -202,87 +197,3 @@ def _passkey(entry: PasskeyLength | None, tells_trials: bool) -> Cell:
         value=entry.accuracy,
         small=f"{trials}{100 * entry.ci_low:.0f}\u2013{100 * entry.ci_high:.0f}%",
     )
-
-
-def reaches(grid: LengthGrid, target: int | None) -> Table:
-    """Returns how far each subject reaches in three senses.
-
-    Args:
-        grid: What is measured; lengths do not matter.
-        target: Length that the bars are drawn against [tokens]; None for no bars.
-    """
-    senses = ("computes", "models", "uses")
-    numbers = [[_reach(each, sense, target) for each in grid.subjects] for sense in senses]
-    heads = list(senses)
-    if any(each.seconds is not None for each in grid.subjects):
-        numbers.append([Cell(f"{each.seconds or 0.0:.1f}", value=each.seconds) for each in grid.subjects])
-        heads.append("seconds")
-    bars = f", bars of {target}" if target else ""
-    return grid.table(f"Reach: how far it ... [tokens]{bars}", columns(heads), numbers)
-
-
-def _reach(each: MeasuredSubject, sense: str, target: int | None) -> Cell:
-    length: int | None = getattr(each.reach, sense, None)
-    if sense == "computes" and each.reach is not None and length is None:
-        return Cell("unlimited", bar=1.0 if target else None, value=UNLIMITED)
-    if length is None or each.reach is None:
-        return Cell(NOT_AVAILABLE)
-    is_open = sense != "computes" and each.reach.is_open(sense)
-    possible = getattr(each.reach, f"{sense}_possible") if is_open else length
-    text, mark = (str(length), OPEN_MARK if is_open else "") if length or not is_open else (OPEN_MARK, "")
-    return Cell(
-        text if length or is_open else NONE_MARK,
-        mark,
-        bar=length / target if target else None,
-        possible=possible / target if target else None,
-        value=length,
-    )
-
-
-def best_marks(
-    grid: LengthGrid,
-    length: int,
-    values: Sequence[float | None],
-    difference: Callable[[int, int], Difference | None],
-    smallest: bool = True,
-) -> list[str]:
-    """Returns for each entry of a column whether it is the best, tied with the best, or neither.
-
-    The best stands alone only where it is told apart from every other. Ties that more than half of the rows share say
-    nothing and are not marked. Reach is not ranked: it is shown against the target instead.
-
-    Args:
-        grid: What is measured.
-        length: Context of the column [tokens].
-        values: The entries; None or not finite if missing.
-        difference: Returns the paired difference of two of them.
-        smallest: Whether less is better.
-    """
-    marks, keys = [""] * len(values), grid.ranks(length)
-    for key in dict.fromkeys(keys or ()):
-        assert keys is not None, "there is a key"
-        group = [value if each == key else None for value, each in zip(values, keys, strict=True)]
-        found = leaders(group, difference, smallest)
-        if found is None or 2 * (1 + len(found.tied)) > sum(value is not None for value in group) > 2:
-            continue
-        marks[found.best] = TIED if found.tied else BEST
-        for index in found.tied:
-            marks[index] = TIED
-    return marks
-
-
-def marked(cell: Cell, mark: str) -> Cell:
-    """Returns an entry with its mark."""
-    return replace(cell, is_best=bool(mark), is_tied=mark == TIED)
-
-
-def best_note(tables: Sequence[Table], more: str = "") -> list[BestNote]:
-    """Returns what the marks of the best mean, if one of the tables has them.
-
-    Args:
-        tables: The tables.
-        more: Further words.
-    """
-    cells = [cell for table in tables for row in table.rows for cell in row.cells if cell.is_best]
-    tied = "not told apart from the best of its column" if any(cell.is_tied for cell in cells) else ""
-    return [BestNote(f"best of its column, told apart from every other in pairs{more}", tied)] if cells else []

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ropectl.evaluate.verdicts import first_open
 from ropectl.lengths import format_length
-from ropectl.records import NO_CHANGE, MethodRow, Reach
+from ropectl.records import NO_CHANGE, MethodRow
 from ropectl.report.document import BAD, GOOD, Cell, Sentence
 from ropectl.rope.method import short_spec
 
@@ -49,42 +48,6 @@ def beyond_mark(beyond: bool) -> str:
 def beyond_legend(*marks: Iterable[bool]) -> list[Sentence]:
     """Returns what the mark after a number means, if one of them has it."""
     return [Sentence(f"{BEYOND_MARK} past the length that the method is made for")] if any(map(any, marks)) else []
-
-
-def reach_legend(reaches: Mapping[str, Reach], trained_length: int = 0) -> list[Sentence]:
-    """Returns what the marks of lengths mean: none of them, and not resolved, with what would resolve it.
-
-    Args:
-        reaches: How far each row reaches, by name.
-        trained_length: L [tokens]; 0 where rows differ in it.
-    """
-    found = []
-    if any(getattr(each, sense) == 0 and not each.is_open(sense) for each in reaches.values() for sense in _SENSES):
-        found.append(Sentence(f"{NONE_MARK} at no evaluated length"))
-    wanted = [text for sense, units in _SENSES.items() if (text := _to_resolve(reaches, sense, units, trained_length))]
-    if wanted:
-        found.append(Sentence(f"{OPEN_MARK} not resolved past there: the 95 % interval holds the limit"))
-        found.append(Sentence(f"To resolve the next length: {'; '.join(wanted)}."))
-    return found
-
-
-#: What is judged, and on what.
-_SENSES = {"models": "documents", "uses": "prompts"}
-
-
-def _to_resolve(reaches: Mapping[str, Reach], sense: str, units: str, trained: int) -> str:
-    """Returns how many documents or prompts each row needs; empty where nothing is open."""
-    needs: dict[str, list[str]] = {}
-    measured = 0
-    for name, reach in reaches.items():
-        if reach.is_open(sense):
-            first = first_open(getattr(reach, f"{sense}_at"), getattr(reach, sense), trained)
-            needs.setdefault(str(first.units_needed or "more"), []).append(name)
-            measured = first.units
-    if not needs:
-        return ""
-    text = ", ".join(f"about {count} ({', '.join(names)})" for count, names in needs.items())
-    return f"{sense} {text} {units}, of which {measured} were measured"
 
 
 def perplexity_text(value: float | None) -> str:

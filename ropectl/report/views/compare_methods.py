@@ -8,17 +8,17 @@ from dataclasses import replace
 from ropectl.records import FEW_DOCUMENTS, ComparisonRecord, MethodRow
 from ropectl.report.document import BAD, Cell, Column, Part, Sentence, Table, View
 from ropectl.report.graphics import chosen, curve, curve_ends, curve_scale
+from ropectl.report.tables.best import best_note
 from ropectl.report.tables.by_length import (
     LengthGrid,
     MeasuredSubject,
-    best_note,
     bits_per_byte,
     passkeys,
     perplexities,
-    reaches,
 )
 from ropectl.report.tables.differences import difference_tables, references_of
 from ropectl.report.tables.heat_maps import differing_maps
+from ropectl.report.tables.reach import reach_legend, reaches
 from ropectl.report.tables.words import (
     SAME_MARK,
     TUNED,
@@ -26,7 +26,6 @@ from ropectl.report.tables.words import (
     bits_text,
     model_names,
     perplexity_text,
-    reach_legend,
     row_names,
 )
 from ropectl.rope.method import short_spec

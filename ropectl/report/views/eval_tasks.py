@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ropectl.records import Reach, TaskAverage, TaskLength, TaskResult, TasksReach, TasksRecord
 from ropectl.report.document import Cell, Part, Row, Table, View, cells, columns
+from ropectl.report.tables.reach import reach_legend
 from ropectl.report.tables.words import (
     BEYOND_MARK,
     NONE_MARK,
@@ -11,7 +12,6 @@ from ropectl.report.tables.words import (
     OPEN_MARK,
     beyond_legend,
     length_head,
-    reach_legend,
 )
 
 #: Depths are shown for so many tasks at most: for more they would bury the scores, and the record has them.

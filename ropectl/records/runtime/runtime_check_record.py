@@ -10,7 +10,7 @@ from annotated_types import MinLen
 from ropectl.records.bounds import Length, NotNegative
 from ropectl.records.json_form import optional
 from ropectl.records.manifest import EvaluationRecord
-from ropectl.records.runtime_reading import ReadingEvidence
+from ropectl.records.runtime.runtime_reading import ReadingEvidence
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Records of what other programs make of a checkpoint."""
