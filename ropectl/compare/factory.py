@@ -47,7 +47,7 @@ class CellFactory:
         config: The settings.
         rope: The geometry that the model was trained with, and its existing scaling.
         documents: The scored documents.
-        passkeys: The passkey prompts.
+        passkeys: The passkey prompts, by seed.
         lengths: Context lengths [tokens].
         forward: The cost of a pass.
         common: Settings that every cell shares: model, dtype, device, versions.
@@ -56,16 +56,17 @@ class CellFactory:
     config: CompareConfig
     rope: RopeDescription
     documents: DocumentSet
-    passkeys: PasskeyPrompts
+    passkeys: Sequence[PasskeyPrompts]
     lengths: list[int]
     forward: ForwardCost
     common: Mapping[str, Any]
 
     def cells(self, method: ScalingMethod) -> list[ComparisonCell]:
         """Returns the cells of one method."""
-        groups = self.passkeys.groups(method) if self.config.passkey else []
+        of_seeds = self.passkeys if self.config.passkey else []
+        groups = [(prompts, group) for prompts in of_seeds for group in prompts.groups(method)]
         texts = [self._text(method, find_protocol(name)) for name in TEXT_PROTOCOLS]
-        return [*texts, *(self._passkey(method, group) for group in groups)]
+        return [*texts, *(self._passkey(method, prompts, group) for prompts, group in groups)]
 
     def _text(self, method: ScalingMethod, protocol: PerplexityProtocol) -> ComparisonCell:
         """Returns one cell for all lengths and documents of a protocol."""
@@ -95,17 +96,17 @@ class CellFactory:
         cost = sum(costs, Cost())
         return ComparisonCell(str(method), protocol.name, self.lengths, settings, sum(sizes), cost, *memory, measure)
 
-    def _passkey(self, method: ScalingMethod, group: PromptGroup) -> ComparisonCell:
-        """Returns one cell for the prompts of a group."""
+    def _passkey(self, method: ScalingMethod, asked: PasskeyPrompts, group: PromptGroup) -> ComparisonCell:
+        """Returns one cell for the prompts of a group under one seed."""
         config = self.config
 
         def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PasskeyCell]:
             prompts = [prompt for prompt in group.prompts if prompt.point.length in lengths]
             answered = answer_passkeys(
-                model, method, self.rope.geometry, prompts, self.passkeys.builder,
+                model, method, self.rope.geometry, prompts, asked.builder,
                 layers=self.rope.layer_type, prefill_chunk=config.prefill_chunk, progress=progress,
             )  # fmt: skip
-            return passkey_cells(answered, self.passkeys.builder, self.rope.capacity(method))
+            return passkey_cells(answered, asked.builder, self.rope.capacity(method))
 
         settings = {
             **self._named(method, "passkey"),
@@ -113,7 +114,7 @@ class CellFactory:
             "trials": config.trials,
             "distractors": config.distractors,
             "prompts_sha256": group.prompts_sha256,
-            "seed": config.seed,
+            "seed": asked.builder.seed,
         }
         lengths = sorted({length for length, _ in group.points})
         # As if all tokens were in prompts of the longest length: the most that attention can cost.

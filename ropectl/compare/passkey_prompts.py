@@ -1,4 +1,4 @@
-"""The passkey prompts of one model in a comparison, in the groups that its cells measure."""
+"""The passkey prompts of one model in a comparison under one seed, in the groups that its cells measure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PromptGroup:
 
 @dataclass(frozen=True)
 class PasskeyPrompts:
-    """The passkey prompts of one model, each built once for all methods.
+    """The passkey prompts of one model under one seed, each built once for all methods.
 
     Attributes:
         task: The task.
@@ -63,14 +63,14 @@ class PasskeyPrompts:
     trials: int
 
     @classmethod
-    def of(cls, setup: Setup, lengths: Sequence[int] = ()) -> PasskeyPrompts:
-        """Returns the prompts of a model in a comparison at some lengths [tokens]."""
+    def of(cls, setup: Setup, lengths: Sequence[int] = ()) -> list[PasskeyPrompts]:
+        """Returns the prompts of a model in a comparison at some lengths [tokens], one for each seed."""
         config = setup.config
         assert isinstance(config, CompareConfig)
         builder = PromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed)
-        return cls(
-            Passkey(distractors=config.distractors), builder, lengths, evenly_spaced(config.depths), config.trials
-        )
+        task, depths = Passkey(distractors=config.distractors), evenly_spaced(config.depths)
+        seeds = range(config.seed, config.seed + config.seeds)
+        return [cls(task, builder.with_seed(seed), lengths, depths, config.trials) for seed in seeds]
 
     @property
     def min_length(self) -> int:

@@ -101,7 +101,7 @@ def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
     check_against(config, methods)
     others = [_other(config, name) for name in config.others]
     setups = [setup, *others]
-    shortest = max(PasskeyPrompts.of(each).min_length for each in setups) if config.passkey else 2
+    shortest = max(PasskeyPrompts.of(each)[0].min_length for each in setups) if config.passkey else 2
     lengths, more_notes = choose_lengths(setup, config, methods, shortest)
     documents = setup.documents(lengths)
     more_notes += [*document_notes(documents, lengths, config), *setup.window_notes(lengths)]

@@ -77,6 +77,12 @@ Trials = Annotated[
 Seed = Annotated[
     int, Field(description="chooses keys, filler and everything else that is random"), Option(Panel.measurement, "N")
 ]
+Seeds = Annotated[
+    int,
+    Field(ge=1, le=1000, description="repeat all prompts with so many seeds, one after the other"),
+    Option(Panel.measurement, "K"),
+    PASSKEYS,
+]
 Chat = Annotated[
     bool,
     Field(description="ask in the turns of the tokenizer's chat template (instruct models)"),
@@ -136,3 +142,4 @@ class PasskeyGrid(ModelConfig):
         PASSKEYS,
     ] = 0
     seed: Seed = 0
+    seeds: Seeds = 1

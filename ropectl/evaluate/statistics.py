@@ -11,9 +11,10 @@ import math
 import random
 from collections.abc import Sequence
 from functools import lru_cache
+from statistics import stdev
 from typing import TYPE_CHECKING, NamedTuple
 
-from ropectl.records import FEW_DOCUMENTS
+from ropectl.records import FEW_DOCUMENTS, SeedScore
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -197,6 +198,21 @@ def summarize_scores(scores: Sequence[float], logprobs: Sequence[float | None]) 
     known = [logprob for logprob in logprobs if logprob is not None]
     score, logprob = math.fsum(scores) / len(scores), math.fsum(known) / len(known) if known else None
     return ScoreSummary(score, len(scores), *score_interval(scores), logprob)
+
+
+def by_seed(scores: Sequence[float], seeds: Sequence[int]) -> tuple[list[SeedScore], float | None]:
+    """Returns the mean score of each seed, and the standard deviation of these means; nothing for a single seed.
+
+    Args:
+        scores: One a trial, those of a seed in a row.
+        seeds: The seeds in this order, each with equally many trials.
+    """
+    if len(seeds) < 2:
+        return [], None
+    each = len(scores) // len(seeds)
+    parts = [scores[index * each : (index + 1) * each] for index in range(len(seeds))]
+    means = [SeedScore(seed, math.fsum(own) / each, each) for seed, own in zip(seeds, parts, strict=True)]
+    return means, stdev(one.score for one in means)
 
 
 def score_interval(scores: Sequence[float]) -> Interval:

@@ -14,6 +14,7 @@ from ropectl.evaluate.shared_config import (
     MeasuredLengths,
     ModelConfig,
     Seed,
+    Seeds,
     Text,
 )
 from ropectl.hf.model_settings import LOADING, MethodSpec
@@ -49,6 +50,7 @@ class TasksConfig(ModelConfig):
         Option(Panel.measurement, "N"),
     ] = 8
     seed: Seed = 0
+    seeds: Seeds = 1
     chat: Chat = False
     used_score: Annotated[
         float, Field(gt=0, le=1, description="score that counts as used"), Option(Panel.measurement, "A")

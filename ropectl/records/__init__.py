@@ -17,7 +17,7 @@ from ropectl.records.comparison_record import (
     TrainingSummary,
     Unfinished,
 )
-from ropectl.records.comparisons import Difference, LengthVerdict, Outcome, Reach, RowDifference
+from ropectl.records.comparisons import Difference, LengthVerdict, Outcome, Reach, RowDifference, SeedScore
 from ropectl.records.harness_record import HarnessManifest, HarnessRecord
 from ropectl.records.inspection_record import InspectionRecord
 from ropectl.records.json_form import to_json
@@ -104,6 +104,7 @@ __all__ = [
     "RuntimeCheckRecord",
     "RuntimeReading",
     "ScalingBefore",
+    "SeedScore",
     "SourceRecord",
     "TaskAverage",
     "TaskCell",

@@ -5,10 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ropectl.records.bounds import Length
+from ropectl.records.bounds import Length, Share
 
 #: Whether a length qualifies: the whole interval is within the limit, beyond it, or holds it.
 Outcome = Literal["yes", "no", "not resolved"]
+
+
+@dataclass(frozen=True)
+class SeedScore:
+    """The share of right answers, or the mean score, of the prompts of one seed.
+
+    Attributes:
+        seed: The seed.
+        score: In [0, 1].
+        trials: Prompts.
+    """
+
+    seed: int
+    score: Share
+    trials: int
 
 
 @dataclass(frozen=True)

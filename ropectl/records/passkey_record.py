@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from annotated_types import MinLen
 
 from ropectl.records.bounds import Length, Share
-from ropectl.records.comparisons import LengthVerdict
+from ropectl.records.comparisons import LengthVerdict, SeedScore
 from ropectl.records.manifest import EvaluationRecord, Manifest
 
 
@@ -32,7 +32,8 @@ class PasskeyCell:
         beyond_capacity: Whether the length passes what the method was asked to reach.
         num_differing: Trials whose text, decoded greedily, says otherwise than the answer's scores token by token;
             None where only one of the two was looked at.
-        outcomes: Each trial's, 1 for the key and 0 for anything else, in the order of trials, for paired comparisons.
+        outcomes: Each trial's, 1 for the key and 0 for anything else, in the order of seeds and trials, for paired comparisons.
+        seeds: The seeds that prompts were drawn with, each with equally many trials.
     """
 
     length: Length
@@ -49,6 +50,7 @@ class PasskeyCell:
     beyond_capacity: bool = False
     num_differing: int | None = None
     outcomes: list[int] = field(default_factory=list)
+    seeds: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class PasskeyLength:
         depths: The cells behind it.
         beyond_capacity: Whether the length passes what the method was asked to reach.
         num_differing: Trials whose greedy text says otherwise than the scores token by token; None without both.
+        seeds: The accuracy of each seed, where there are several.
+        seed_spread: The standard deviation of these accuracies; None for one seed.
     """
 
     length: Length
@@ -78,6 +82,8 @@ class PasskeyLength:
     depths: list[PasskeyCell]
     beyond_capacity: bool = False
     num_differing: int | None = None
+    seeds: list[SeedScore] = field(default_factory=list)
+    seed_spread: float | None = None
 
     def outcomes(self) -> dict[tuple[float, int], float]:
         """Returns the outcome of each trial by depth and number; empty where a record does not hold them."""

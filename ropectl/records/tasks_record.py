@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from annotated_types import MinLen
 
 from ropectl.records.bounds import Length, Share
-from ropectl.records.comparisons import LengthVerdict
+from ropectl.records.comparisons import LengthVerdict, SeedScore
 from ropectl.records.json_form import optional
 from ropectl.records.manifest import EvaluationRecord, Manifest
 
@@ -68,6 +68,8 @@ class TaskLength:
         depths: The cells behind it; empty for a task without depths.
         given: The first trial's answer; None where the answer is known token by token and nothing is generated.
         beyond_capacity: Whether the length passes what the method was asked to reach.
+        seeds: The score of each seed, where there are several.
+        seed_spread: The standard deviation of these scores; None for one seed.
     """
 
     length: Length
@@ -82,6 +84,8 @@ class TaskLength:
     depths: list[TaskCell] = field(default_factory=list)
     given: GivenAnswer | None = None
     beyond_capacity: bool = False
+    seeds: list[SeedScore] = field(default_factory=list)
+    seed_spread: float | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,8 @@ class TaskAverage:
         beyond_capacity: Whether the length passes what the method was asked to reach.
         ci_low: Lower end of the 95 % interval of the score, over the trials of all tasks.
         ci_high: Upper end.
+        seeds: The mean over tasks of each seed, where there are several.
+        seed_spread: The standard deviation of these means; None for one seed.
     """
 
     length: Length
@@ -132,6 +138,8 @@ class TaskAverage:
     beyond_capacity: bool = False
     ci_low: float | None = None
     ci_high: float | None = None
+    seeds: list[SeedScore] = field(default_factory=list)
+    seed_spread: float | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from copy import copy
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -57,6 +58,12 @@ class PromptBuilder:
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state that another process needs, without what is only remembered."""
         return {**vars(self), "_memory": {}, "_encoded": {}}
+
+    def with_seed(self, seed: int) -> PromptBuilder:
+        """Returns a builder that draws with another seed and shares everything else."""
+        other = copy(self)
+        other.seed, other._memory = seed, {}
+        return other
 
     @property
     def prompt_format(self) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ropectl.evaluate.retrieval.prompts import GridPoint
-from ropectl.evaluate.statistics import summarize_scores, wilson_interval
+from ropectl.evaluate.statistics import by_seed, summarize_scores, wilson_interval
 from ropectl.evaluate.verdicts import ScoredLength
-from ropectl.records import PasskeyCell, PasskeyLength
+from ropectl.records import PasskeyCell, PasskeyLength, SeedScore
 from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.trial import first_number
 
@@ -60,6 +61,7 @@ def _cell(
         beyond_capacity=capacity is not None and length > capacity,
         num_differing=sum(a != b for a, b in zip(scored, right, strict=True)) if generate and is_known else None,
         outcomes=[int(one) for one in right],
+        seeds=list(dict.fromkeys(each.prompt.seed for each in answered)),
     )
 
 
@@ -71,11 +73,45 @@ def _is_key(answered: AnsweredPrompt, builder: PromptBuilder) -> bool:
 
 
 def by_length(cells: Sequence[PasskeyCell]) -> list[PasskeyLength]:
-    """Returns cells in any order as one record a length, both ascending."""
-    groups: dict[int, list[PasskeyCell]] = defaultdict(list)
+    """Returns cells in any order as one record a length, both ascending; those of several seeds are one cell."""
+    groups: dict[int, dict[float, list[PasskeyCell]]] = defaultdict(lambda: defaultdict(list))
     for cell in cells:
-        groups[cell.length].append(cell)
-    return [_at_length(sorted(groups[length], key=lambda cell: cell.needle_position)) for length in sorted(groups)]
+        groups[cell.length][cell.depth].append(cell)
+    return [
+        _at_length(sorted(map(_pooled, groups[length].values()), key=lambda cell: cell.needle_position))
+        for length in sorted(groups)
+    ]
+
+
+def _pooled(cells: Sequence[PasskeyCell]) -> PasskeyCell:
+    """Returns the cells of one length and depth under several seeds as one."""
+    if len(cells) == 1:
+        return cells[0]
+    cells = sorted(cells, key=lambda cell: cell.seeds)
+    correct, trials = sum(cell.correct for cell in cells), sum(cell.trials for cell in cells)
+    low, high = wilson_interval(correct, trials)
+    return replace(
+        cells[0],
+        correct=correct,
+        trials=trials,
+        accuracy=correct / trials,
+        ci_low=low,
+        ci_high=high,
+        answer_logprob=_mean_logprob(cells),
+        num_differing=_total([cell.num_differing for cell in cells]),
+        outcomes=[outcome for cell in cells for outcome in cell.outcomes],
+        seeds=[seed for cell in cells for seed in cell.seeds],
+    )
+
+
+def _mean_logprob(cells: Sequence[PasskeyCell]) -> float | None:
+    known = [(cell.answer_logprob, cell.trials) for cell in cells if cell.answer_logprob is not None]
+    return sum(logprob * trials for logprob, trials in known) / sum(trials for _, trials in known) if known else None
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def scored_length(entry: PasskeyLength) -> ScoredLength:
@@ -86,8 +122,7 @@ def scored_length(entry: PasskeyLength) -> ScoredLength:
 def _at_length(cells: Sequence[PasskeyCell]) -> PasskeyLength:
     correct, trials = sum(cell.correct for cell in cells), sum(cell.trials for cell in cells)
     low, high = wilson_interval(correct, trials)
-    logprobs = [cell.answer_logprob * cell.trials for cell in cells if cell.answer_logprob is not None]
-    differing = [cell.num_differing for cell in cells if cell.num_differing is not None]
+    seeds, spread = _seeds(cells)
     return PasskeyLength(
         length=cells[0].length,
         correct=correct,
@@ -95,8 +130,23 @@ def _at_length(cells: Sequence[PasskeyCell]) -> PasskeyLength:
         accuracy=correct / trials,
         ci_low=low,
         ci_high=high,
-        answer_logprob=sum(logprobs) / trials if logprobs else None,
+        answer_logprob=_mean_logprob(cells),
         depths=list(cells),
         beyond_capacity=cells[0].beyond_capacity,
-        num_differing=sum(differing) if differing else None,
+        num_differing=_total([cell.num_differing for cell in cells]),
+        seeds=seeds,
+        seed_spread=spread,
     )
+
+
+def _seeds(cells: Sequence[PasskeyCell]) -> tuple[list[SeedScore], float | None]:
+    """Returns the accuracy of each seed over all depths, and its spread; nothing where depths differ in their seeds."""
+    seeds = cells[0].seeds
+    if any(cell.seeds != seeds for cell in cells):
+        return [], None
+    scores: list[float] = []
+    for number in range(len(seeds)):
+        for cell in cells:
+            each = len(cell.outcomes) // len(seeds)
+            scores += map(float, cell.outcomes[number * each : (number + 1) * each])
+    return by_seed(scores, seeds)

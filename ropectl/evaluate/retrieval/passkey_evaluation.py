@@ -63,7 +63,7 @@ class _Plan:
         builder = PromptBuilder(setup.tokenizer, setup.bos_token_id, config.seed, chat=chat)
         task = Passkey(distractors=config.distractors)
         points = _points(config, task, builder, lengths, notes)
-        prompts = build_prompts(task, builder, sorted(points), config.trials)
+        prompts = build_prompts(task, builder, sorted(points), config.trials, config.seeds)
         if prompts[0].trial.references:
             notes.append(
                 "This tokenizer gives the answer no tokens of its own after the question: answers are generated and read."

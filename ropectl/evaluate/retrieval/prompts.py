@@ -32,11 +32,13 @@ class Prompt:
         point: Its length and depth.
         position: Index of the first token of the asked fact; None for a task without depths.
         trial: The tokens, and what counts as the answer.
+        seed: What its key and filler were drawn with.
     """
 
     point: GridPoint
     position: int | None
     trial: Trial
+    seed: int = 0
 
 
 def depth_grid(
@@ -104,18 +106,27 @@ def early_position_note(
 
 
 def build_prompts(
-    task: RetrievalTask, builder: PromptBuilder, points: Iterable[GridPoint], trials: int
+    task: RetrievalTask, builder: PromptBuilder, points: Sequence[GridPoint], trials: int, seeds: int = 1
 ) -> list[Prompt]:
-    """Returns the prompts of some points, all trials of a point in a row.
+    """Returns the prompts of some points, all trials of a point in a row, and all of it once for each seed.
+
+    Args:
+        task: The task.
+        builder: Builds them; its seed is the first one, and the others follow it.
+        points: Lengths and depths.
+        trials: Prompts of each point under each seed.
+        seeds: How many seeds.
 
     Raises:
         ConfigError: If a length is too short for a prompt.
     """
     prompts = []
-    for point in points:
-        position = None if point.depth is None else task.position(builder, point.length, point.depth)
-        for number in range(trials):
-            prompts.append(Prompt(point, position, task.build(builder, point.length, point.depth, number)))
+    for seed in range(builder.seed, builder.seed + seeds):
+        own = builder.with_seed(seed)
+        for point in points:
+            position = None if point.depth is None else task.position(own, point.length, point.depth)
+            for number in range(trials):
+                prompts.append(Prompt(point, position, task.build(own, point.length, point.depth, number), seed))
     return prompts
 
 

@@ -78,6 +78,7 @@ class _Request:
                 self.builder,
                 depth_grid(task, self.builder, self.lengths, depths),
                 trials if task.has_depths else trials * len(depths),
+                self.config.seeds,
             )
             for task in self.tasks
         ]

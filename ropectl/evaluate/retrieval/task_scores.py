@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import stdev
 from typing import TYPE_CHECKING, Any
 
 from ropectl.evaluate.retrieval.prompts import Prompt, fingerprint
-from ropectl.evaluate.statistics import ScoreSummary, summarize_scores, wilson_interval
+from ropectl.evaluate.statistics import ScoreSummary, by_seed, summarize_scores, wilson_interval
 from ropectl.evaluate.verdicts import Reached, ScoredLength, reached, uses_verdicts
-from ropectl.records import GivenAnswer, TaskAverage, TaskCell, TaskLength, TaskResult
+from ropectl.records import GivenAnswer, SeedScore, TaskAverage, TaskCell, TaskLength, TaskResult
 from ropectl.tasks.task import CONTAINED, EXACT, RetrievalTask
 from ropectl.tasks.trial import Trial, contained_share
 
@@ -80,7 +81,14 @@ def average(results: Sequence[TaskResult]) -> list[TaskAverage]:
         low, high = wilson_interval(score * trials, trials)
         fewest = min(entry.trials for entry in entries)
         first = entries[0]
-        averages.append(TaskAverage(first.length, score, len(entries), fewest, first.beyond_capacity, low, high))
+        seeds = [
+            SeedScore(own[0].seed, math.fsum(one.score for one in own) / len(own), min(one.trials for one in own))
+            for own in zip(*(entry.seeds for entry in entries), strict=True)
+        ]
+        spread = stdev(one.score for one in seeds) if seeds else None
+        averages.append(
+            TaskAverage(first.length, score, len(entries), fewest, first.beyond_capacity, low, high, seeds, spread)
+        )
     return averages
 
 
@@ -131,6 +139,7 @@ def _at_length(scored: Sequence[ScoredPrompt], capacity: int | None) -> TaskLeng
     first = scored[0]
     length, trial = first.prompt.point.length, first.prompt.trial
     summary = _summarize(scored)
+    seeds, spread = by_seed([one.score for one in scored], list(dict.fromkeys(one.prompt.seed for one in scored)))
     return TaskLength(
         length=length,
         score=summary.score,
@@ -144,6 +153,8 @@ def _at_length(scored: Sequence[ScoredPrompt], capacity: int | None) -> TaskLeng
         depths=_cells(scored),
         given=None if first.text is None else GivenAnswer(trial.references, first.text, first.score),
         beyond_capacity=capacity is not None and length > capacity,
+        seeds=seeds,
+        seed_spread=spread,
     )
 
 

@@ -195,5 +195,10 @@ def _passkey(entry: PasskeyLength | None, tells_trials: bool) -> Cell:
         beyond_mark(entry.beyond_capacity),
         shade=entry.accuracy,
         value=entry.accuracy,
-        small=f"{trials}{100 * entry.ci_low:.0f}\u2013{100 * entry.ci_high:.0f}%",
+        small=f"{trials}{100 * entry.ci_low:.0f}\u2013{100 * entry.ci_high:.0f}%{_spread(entry)}",
     )
+
+
+def _spread(entry: PasskeyLength) -> str:
+    """Returns the standard deviation over seeds, where there are several."""
+    return "" if entry.seed_spread is None else f", sd {entry.seed_spread:.0%}"

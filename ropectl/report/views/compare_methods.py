@@ -70,9 +70,10 @@ def comparison_tables(record: ComparisonRecord) -> list[Table]:
     if not same_tokens:
         tables.append(bits_per_byte(grid, "Bits per byte by context (L: trained)"))
     tables[-1] = _with_curves(tables[-1], grid, same_tokens)
-    trials = [entry.trials for each in subjects for entry in each.passkey]
-    if trials:
-        tables.append(passkeys(grid, f"Passkeys, of {trials[0]} a length"))
+    answered = [entry for each in subjects for entry in each.passkey]
+    if answered:
+        seeds = f", {len(answered[0].seeds)} seeds" if answered[0].seeds else ""
+        tables.append(passkeys(grid, f"Passkeys, of {answered[0].trials} a length{seeds}"))
     return [*tables, reaches(grid, record.target_length)]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ropectl.records import PasskeyLength, PasskeyRecord
 from ropectl.report.document import Cell, Part, Row, Sentence, Table, View, columns
 from ropectl.report.tables.heat_maps import ABSENT, heat_table, needle_place
-from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, beyond_mark
+from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, beyond_mark, share_text
 
 _NO_PLACE = {
     "depth": f"{ABSENT} the prompt is so short that this depth is the same position as another",
@@ -50,7 +50,7 @@ def remarks(record: PasskeyRecord) -> list[Sentence]:
 
 
 def _length_table(results: Sequence[PasskeyLength]) -> Table:
-    rows = []
+    rows, seeds = [], max((len(result.seeds) for result in results), default=0)
     for result in results:
         logprob = result.answer_logprob
         numbers = [
@@ -60,8 +60,11 @@ def _length_table(results: Sequence[PasskeyLength]) -> Table:
             Cell(f"{result.ci_low:.1%} to {result.ci_high:.1%}"),
             Cell(NOT_AVAILABLE if logprob is None else f"{logprob:.3f}"),
         ]
+        if seeds > 1:
+            numbers.append(Cell(share_text(result.seed_spread, 1), value=result.seed_spread))
         rows.append(Row(_marked(result), numbers))
     heads = columns(["correct", "trials", "accuracy", "95 % interval", "log p(answer)"])
+    heads += columns([f"sd of {seeds} seeds"] if seeds > 1 else [])
     return Table("Over all needles", "length", heads, rows)
 
 

@@ -39,16 +39,21 @@ def _scores(record: TasksRecord) -> Table:
         found = {entry.length: entry for entry in result.lengths}
         rows.append(Row(result.task, [_score(found.get(length)) for length in lengths]))
     if len(record.tasks) > 1:
-        shown = [Cell(_percent(entry), shade=entry.score) for entry in record.average]
+        shown = [_score(entry) for entry in record.average]
         rows.append(Row(AVERAGE, shown, is_total=True))
     heads = columns(length_head(length, record.geometry.original_max_position_embeddings) for length in lengths)
-    return Table("Score in %, 95 % interval (L: trained)", "task", heads, rows)
+    seeds = max((len(entry.seeds) for entry in record.average), default=0)
+    spread = f", sd of {seeds} seeds" if seeds else ""
+    return Table(f"Score in %, 95 % interval{spread} (L: trained)", "task", heads, rows)
 
 
-def _score(entry: TaskLength | None) -> Cell:
+def _score(entry: TaskLength | TaskAverage | None) -> Cell:
     if entry is None:
         return Cell(NOT_AVAILABLE)
-    return Cell(f"{_percent(entry)} ({100 * entry.ci_low:.0f}-{100 * entry.ci_high:.0f})", shade=entry.score)
+    if entry.ci_low is None or entry.ci_high is None:
+        return Cell(_percent(entry), shade=entry.score)
+    spread = "" if entry.seed_spread is None else f" sd {100 * entry.seed_spread:.0f}"
+    return Cell(f"{_percent(entry)} ({100 * entry.ci_low:.0f}-{100 * entry.ci_high:.0f}){spread}", shade=entry.score)
 
 
 def _percent(entry: TaskLength | TaskAverage) -> str:

@@ -48,6 +48,7 @@ class MeasuredValue:
         beyond_capacity: Whether the length is past what the method is made for.
         training: Id of the training.
         against: Of a paired difference, the method that the other number is of.
+        seed: Of one seed among several, this one.
     """
 
     model: str
@@ -68,6 +69,7 @@ class MeasuredValue:
     beyond_capacity: bool | None = None
     training: str | None = None
     against: str | None = None
+    seed: int | None = None
 
 
 #: The columns.
@@ -232,5 +234,7 @@ def _trials(at: MeasuredValue, found: PasskeyLength | PasskeyCell | TaskLength |
         ("passkey", found.accuracy) if isinstance(found, PasskeyLength | PasskeyCell) else ("score", found.score)
     )
     yield replace(at, measure=measure, value=value, ci_low=found.ci_low, ci_high=found.ci_high)
+    for one in () if isinstance(found, PasskeyCell | TaskCell) else found.seeds:
+        yield replace(at, measure=measure, value=one.score, n=one.trials, seed=one.seed)
     if found.answer_logprob is not None:
         yield replace(at, measure="answer_logprob", value=found.answer_logprob, unit="nats")

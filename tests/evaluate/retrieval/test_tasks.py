@@ -226,7 +226,9 @@ def test_record_is_whole() -> None:
                 entry["trials"] == len(entry["scores"]) == 2 and entry["ci_low"] <= entry["score"] <= entry["ci_high"]
             )
     assert [entry["length"] for entry in record["average"]] == [384, 512]
-    assert [one["outcome"] for one in record["reach"]["uses_at"]] == ["no"] * 2, "two of two tasks fail, of which four prompts are sure"
+    assert [one["outcome"] for one in record["reach"]["uses_at"]] == ["no"] * 2, (
+        "two of two tasks fail, of which four prompts are sure"
+    )
     assert record["manifest"]["config"]["seed"] == 0 and "torch" in record["manifest"]["versions"]
     plan = plan_tasks(config)
     assert plan["plan"] == record["manifest"]["plan"]
