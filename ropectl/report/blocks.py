@@ -24,12 +24,14 @@ class Bar:
         text: The length, as text.
         share: Share of the target, in [0, 1]; None if not known.
         meaning: What the length says, in plain words.
+        possible: The share that it may be, what is not resolved included; None where nothing is open.
     """
 
     name: str
     text: str
     share: float | None
     meaning: str = ""
+    possible: float | None = None
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def test_against_names_one_row() -> None:
         check_against(CompareConfig(against=(name,), others=("other-model",)), methods)
     with pytest.raises(ConfigError, match="several of the rows: yarn:factor=2, yarn:factor=4"):
         check_against(CompareConfig(against=("yarn",)), methods)
-    with pytest.raises(ConfigError, match="against = .abf"):
+    with pytest.raises(ConfigError, match=r"against = .abf"):
         check_against(CompareConfig(against=("abf",)), methods)
 
 

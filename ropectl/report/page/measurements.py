@@ -11,6 +11,7 @@ from ropectl.records import (
     PerplexityRecord,
     RuntimeCheckRecord,
     TasksRecord,
+    to_json,
 )
 from ropectl.report.blocks import Block, Hidden, Points, Section
 from ropectl.report.document import LEAD, NOTE, WARNING, Sentence, Table, facts
@@ -39,7 +40,7 @@ def perplexity_sections(record: PerplexityRecord) -> list[Section]:
     verdict: list[Block] = [Sentence(sentences([sentence]), LEAD) for sentence in record.verdict]
     if record.reach.models is not None:
         longest = max(trained, *(point.context_length for point in points))
-        verdict.append(reach_bars({"models": record.reach.models}, longest, trained, aim=LONGEST))
+        verdict.append(reach_bars(to_json(record.reach), longest, trained, aim=LONGEST))
     main, *others = perplexity_tables(record)
     tables: list[Block] = [replace(main, title=f"{main.title}, {short_spec(record.method)}")]
     if record.unscaled:
@@ -89,7 +90,7 @@ def passkey_sections(record: PasskeyRecord) -> list[Section]:
     longest = max(trained, *(entry.length for entry in record.lengths))
     verdict: list[Block] = [
         Sentence(sentences([record.verdict]), LEAD),
-        reach_bars({"uses": record.reach.uses}, longest, trained, aim=LONGEST),
+        reach_bars(to_json(record.reach), longest, trained, aim=LONGEST),
     ]
     rows = (
         ("Grid", record.grid),
@@ -118,7 +119,7 @@ def tasks_sections(record: TasksRecord) -> list[Section]:
     uses = "not judged" if reach.uses is None else f"{reach.uses:,} tokens" if reach.uses else "no evaluated length"
     wanted = NOT_AVAILABLE if reach.used_score is None else f"{reach.used_score:.0%}"
     text = f"Uses {uses}: at least {wanted} on average at every length from the trained one up to it."
-    verdict: list[Block] = [Sentence(text, LEAD), reach_bars({"uses": reach.uses}, longest, trained, aim=LONGEST)]
+    verdict: list[Block] = [Sentence(text, LEAD), reach_bars(to_json(reach), longest, trained, aim=LONGEST)]
     return [
         Section("Verdict", "verdict", verdict),
         Section("Numbers", "numbers", [*tasks_parts(record), Sentence(" ".join(METRIC_NOTES), NOTE)]),

@@ -13,6 +13,7 @@ from ropectl.report.document import GOOD, NOTE, Cell, Column, Row, Sentence, Tab
 from ropectl.report.page.commands import row_commands
 from ropectl.report.page.reach_bars import reach_bars
 from ropectl.report.page.trainings import training_rows
+from ropectl.report.tables.reach import verdict_tables
 from ropectl.report.tables.words import NONE_MARK, NOT_AVAILABLE, row_names
 from ropectl.report.views.compare_methods import picked_row
 from ropectl.report.views.eval_passkey import passkey_tables
@@ -44,6 +45,7 @@ def methods_section(record: ComparisonRecord, curves: Mapping[str, Figures]) -> 
         seen.add(row.method)
         blocks.append(reach_bars(to_json(row.reach), record.target_length, trained, is_short=True))
         blocks += [*_training(row, curves), *_numbers(row, trained)]
+        blocks += verdict_tables({"models": row.reach.models_at, "uses": row.reach.uses_at})
         commands = row_commands(record, row)
         if commands:
             blocks.append(Hidden("Commands that give these numbers", [Commands(commands)]))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ropectl.report.blocks import Bar, Bars
 
 #: Why a length is the target.
@@ -14,13 +17,11 @@ MEANINGS = {
 }
 
 
-def reach_bars(
-    reach: dict[str, int | None], target: int, trained: int, is_short: bool = False, aim: str = ASKED
-) -> Bars:
+def reach_bars(reach: Mapping[str, Any], target: int, trained: int, is_short: bool = False, aim: str = ASKED) -> Bars:
     """Returns the three lengths against the target; one that has no limit fills it.
 
     Args:
-        reach: ``computes``, ``models`` and ``uses`` [tokens]; those that are missing are left out.
+        reach: ``computes``, ``models`` and ``uses`` [tokens], with how long the latter may be; those that are missing are left out.
         target: The context that was asked for [tokens].
         trained: L [tokens].
         is_short: Whether the page explains them elsewhere.
@@ -33,6 +34,10 @@ def reach_bars(
         length = reach[sense]
         unlimited = sense == "computes" and length is None
         text = "unlimited" if unlimited else f"{length:,}" if length else "none" if length == 0 else "not judged"
+        possible = reach.get(f"{sense}_possible")
+        if length is not None and possible is not None and possible > length:
+            text = f"{text}, perhaps {possible:,}"
         share = 1.0 if unlimited else None if length is None else max(0.0, min(1.0, length / target))
-        bars.append(Bar(sense, text, share, meaning))
+        may = None if possible is None else min(1.0, possible / target)
+        bars.append(Bar(sense, text, share, meaning, may))
     return Bars(bars, f"{target:,} tokens", min(1.0, trained / target), f"{trained:,}", is_short, aim)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ropectl.evaluate.verdicts import first_open
-from ropectl.records import Reach
-from ropectl.report.document import Cell, Sentence, Table, columns
+from ropectl.records import LengthVerdict, Reach
+from ropectl.report.document import BAD, GOOD, Cell, Row, Sentence, Table, cells, columns
 from ropectl.report.tables.by_length import LengthGrid, MeasuredSubject
 from ropectl.report.tables.words import NONE_MARK, NOT_AVAILABLE, OPEN_MARK
 
@@ -83,3 +83,38 @@ def _to_resolve(reaches: Mapping[str, Reach], sense: str, units: str, trained: i
         return ""
     text = ", ".join(f"about {count} ({', '.join(names)})" for count, names in needs.items())
     return f"{sense} {text} {units}, of which {measured} were measured"
+
+
+def verdict_tables(verdicts: Mapping[str, Sequence[LengthVerdict]]) -> list[Table]:
+    """Returns the outcome at each length, what it was judged on, and how much would resolve what is open.
+
+    Args:
+        verdicts: By ``models`` and ``uses``; one without any is left out.
+    """
+    tables = []
+    for sense, found in verdicts.items():
+        if not found:
+            continue
+        title, judged, form = (
+            (
+                "Models, by context: loss above the unscaled model's at its trained length [nats a token]",
+                "loss",
+                "{:+.4f}",
+            )
+            if sense == "models"
+            else ("Uses, by context: share of the passkeys that are found", "share", "{:.1%}")
+        )
+        rows = []
+        for one in found:
+            low, high = one.ci_low, one.ci_high
+            interval = NOT_AVAILABLE if low is None or high is None else f"{form.format(low)} to {form.format(high)}"
+            needed = (
+                "" if one.outcome != "not resolved" else f"about {one.units_needed}" if one.units_needed else "more"
+            )
+            tone = {"yes": GOOD, "no": BAD}.get(one.outcome, "")
+            values = [Cell(one.outcome, tone=tone), *cells([form.format(one.value), interval, str(one.units), needed])]
+            rows.append(Row(str(one.length), values))
+        units = _SENSES[sense]
+        heads = columns(["verdict", judged, "95 % interval", units, "would resolve it"])
+        tables.append(Table(title, "context", heads, rows))
+    return tables

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ropectl.evaluate.perplexity.presets import PRESETS
 from ropectl.records import PerplexityPoint, PerplexityRecord, PositionBin
 from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table, View, cells, columns
+from ropectl.report.tables.reach import verdict_tables
 from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, beyond_mark, perplexity_interval, perplexity_text
 
 #: Bins of positions before this one are shown as one line [tokens]: in short contexts, texts differ and methods do not.
@@ -30,6 +31,7 @@ def perplexity_tables(record: PerplexityRecord) -> list[Table]:
     if record.protocol == "key-tokens":
         tables.append(_key_table(points))
     tables.extend(gain_tables(points, record.geometry.original_max_position_embeddings))
+    tables.extend(verdict_tables({"models": record.reach.models_at}))
     tables.extend([_position_table(point) for point in points if point.positions][-1:])
     return tables
 
