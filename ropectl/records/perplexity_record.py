@@ -135,6 +135,7 @@ class PerplexityManifest(Manifest):
     Attributes:
         documents: Names of the documents.
         document_tokens: Tokens of each.
+        clusters: The source document of each, counted from 0; empty where each is one of its own.
         tokens_sha256: Hash of all tokens: equal hashes mean the same text in the same tokens.
         dtype: Number format of the weights.
         device: Where the model ran.
@@ -144,6 +145,7 @@ class PerplexityManifest(Manifest):
 
     documents: list[str] = field(default_factory=list)
     document_tokens: list[int] = field(default_factory=list)
+    clusters: list[int] = field(default_factory=list)
     tokens_sha256: str | None = None
     dtype: str | None = None
     device: str | None = None

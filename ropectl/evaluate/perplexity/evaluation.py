@@ -159,6 +159,7 @@ def _manifest(setup: Setup, request: PerplexityRequest) -> PerplexityManifest:
         **manifest(setup),
         documents=[document.name for document in documents.documents],
         document_tokens=[len(document.input_ids) for document in documents.documents],
+        clusters=list(documents.clusters or ()),
         tokens_sha256=documents.fingerprint(),
         dtype=str(setup.model.dtype).removeprefix("torch."),
         device=str(setup.model.device),

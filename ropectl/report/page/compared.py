@@ -11,9 +11,9 @@ from ropectl.report.blocks import Block, Commands, Hidden, Points, Section
 from ropectl.report.document import HEADLINE, LEAD, NOTE, WARNING, Sentence, Table
 from ropectl.report.page.commands import comparison_command
 from ropectl.report.page.reach_bars import reach_bars
-from ropectl.report.tables.differences import difference_tables, references_of
+from ropectl.report.tables.differences import EXPLAINED, difference_tables, references_of
 from ropectl.report.tables.words import row_names
-from ropectl.report.views.compare_methods import DIFFERENCES, comparison_tables, legends, picked_row
+from ropectl.report.views.compare_methods import comparison_tables, legends, picked_row
 
 #: With more lengths than this, each measurement has its own table.
 MAX_LENGTHS_TOGETHER = 5
@@ -83,7 +83,7 @@ def _differences(record: ComparisonRecord) -> Iterator[Block]:
     """Yields the paired differences from each reference."""
     for index in references_of(record):
         tables = difference_tables(record, index)
-        yield Hidden(f"Differences from {row_names(record.rows)[index]}", [*tables, replace(DIFFERENCES, tone=NOTE)])
+        yield Hidden(f"Differences from {row_names(record.rows)[index]}", [*tables, replace(EXPLAINED, tone=NOTE)])
 
 
 def side_by_side(title: str, tables: Sequence[Table]) -> Table:

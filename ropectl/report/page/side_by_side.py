@@ -17,6 +17,7 @@ from ropectl.records import (
 )
 from ropectl.report.blocks import Block
 from ropectl.report.document import NOTE, WARNING, Cell, Column, Row, Sentence, Table
+from ropectl.report.page.joint_differences import joint_differences
 from ropectl.report.page.trainings import training_summary
 from ropectl.report.runs_read import Run
 from ropectl.report.tables.by_length import LengthGrid, MeasuredSubject, passkeys, perplexities
@@ -28,7 +29,7 @@ from ropectl.rope.method import short_spec
 
 def joint_tables(runs: Sequence[Run]) -> list[Block]:
     """Returns perplexity and retrieval of all runs by length; what only one of them measured is in its own section."""
-    blocks = [_verdicts(runs), *_measurements(runs)]
+    blocks = [_verdicts(runs), *_measurements(runs), *joint_differences(runs)]
     if len(blocks) == 1:
         blocks.append(Sentence("These runs have no measurement in common; each is shown below."))
     texts = {run.record.text for run in runs if isinstance(run.record, ComparisonRecord | PerplexityRecord)}

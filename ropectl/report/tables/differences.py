@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ropectl.records import ComparisonRecord, RowDifference
-from ropectl.report.document import BAD, GOOD, Cell, Row, Table, columns
+from ropectl.records import ComparisonRecord, Difference
+from ropectl.report.document import BAD, GOOD, Cell, Row, Sentence, Table, columns
 from ropectl.report.tables.words import NOT_AVAILABLE, SAME_MARK, length_head, row_names
 
 _TITLES = {
@@ -13,6 +13,12 @@ _TITLES = {
     "tail": "Loss of the same last tokens against {}, in pairs [nats a token]",
     "passkey": "Passkeys against {}, in pairs [% of the prompts]",
 }
+
+
+#: What the numbers of a table of differences are.
+EXPLAINED = Sentence(
+    f"\u00b1 half the 95 % interval of the paired difference; {SAME_MARK} not told apart: the interval holds 0"
+)
 
 
 def references_of(record: ComparisonRecord) -> list[int]:
@@ -35,7 +41,9 @@ def difference_tables(record: ComparisonRecord, against: int, measures: Sequence
         if not found:
             continue
         rows = [
-            Row(name, [_cell(found.get((index, length)), measure) for length in record.lengths], href=f"method-{index}")
+            Row(
+                name, [difference_cell(found.get((index, length))) for length in record.lengths], href=f"method-{index}"
+            )
             for index, name in enumerate(names)
             if any((index, length) in found for length in record.lengths)
         ]
@@ -45,15 +53,17 @@ def difference_tables(record: ComparisonRecord, against: int, measures: Sequence
     return tables
 
 
-def _cell(one: RowDifference | None, measure: str) -> Cell:
+def difference_cell(one: Difference | None) -> Cell:
+    """Returns a paired difference with half its interval, marked where it is not told apart from none."""
     if one is None:
         return Cell(NOT_AVAILABLE)
-    scale, digits = (100, 0) if measure == "passkey" else (1, 3)
+    is_share = one.measure in ("passkey", "task")
+    scale, digits = (100, 0) if is_share else (1, 3)
     text = f"{scale * one.value + 0.0:+.{digits}f}"
     if one.ci_low is None or one.ci_high is None:
         return Cell(text, value=one.value)
     text += f"\u00b1{scale * (one.ci_high - one.ci_low) / 2:.{digits}f}"
-    is_better = one.value > 0 if measure == "passkey" else one.value < 0
+    is_better = one.value > 0 if is_share else one.value < 0
     return Cell(
         text,
         "" if one.told_apart else SAME_MARK,

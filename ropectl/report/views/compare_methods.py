@@ -16,11 +16,10 @@ from ropectl.report.tables.by_length import (
     passkeys,
     perplexities,
 )
-from ropectl.report.tables.differences import difference_tables, references_of
+from ropectl.report.tables.differences import EXPLAINED, difference_tables, references_of
 from ropectl.report.tables.heat_maps import differing_maps
 from ropectl.report.tables.reach import reach_legend, reaches
 from ropectl.report.tables.words import (
-    SAME_MARK,
     TUNED,
     beyond_legend,
     bits_text,
@@ -37,7 +36,7 @@ def comparison_parts(record: ComparisonRecord) -> list[Part]:
     tables = comparison_tables(record)
     maps = differing_maps(record.rows, names)
     apart = [table for index in _compared_with(record) for table in difference_tables(record, index, ["prefix"])]
-    note = [DIFFERENCES] if apart else []
+    note = [EXPLAINED] if apart else []
     return [
         *tables[:-1], *maps, *apart, tables[-1], *legends(record, tables), *note, *failures(record), *conclusions(record),
     ]  # fmt: skip
@@ -47,12 +46,6 @@ def _compared_with(record: ComparisonRecord) -> list[int]:
     """Returns the rows that a terminal shows differences from: those asked for, or the pick; the first table has the baseline's."""
     chosen = references_of(record)
     return chosen if record.manifest.config.get("against") else [index for index in chosen if index]
-
-
-#: What the numbers of a table of differences are.
-DIFFERENCES = Sentence(
-    f"\u00b1 half the 95 % interval of the paired difference; {SAME_MARK} not told apart: the interval holds 0"
-)
 
 
 def comparison_tables(record: ComparisonRecord) -> list[Table]:
