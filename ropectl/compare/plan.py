@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from ropectl.compare.passkey_prompts import PasskeyPrompts
 from ropectl.data.tokens import DocumentSet
+from ropectl.data.units import scored_units
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.setup import Setup, default_lengths, missing_lengths_notes
+from ropectl.evaluate.scored_text import text_notes
+from ropectl.evaluate.setup import Setup, default_lengths
 from ropectl.evaluate.shared_config import PASSKEYS, evenly_spaced
 from ropectl.hf.model_settings import CHECKPOINT, SCALING
 from ropectl.records import FEW_DOCUMENTS, PlannedModel
@@ -126,9 +128,10 @@ def _further_model(setup: Setup, lengths: list[int], documents: DocumentSet, rep
     name = setup.config.model
     notes = [*setup.source.rope.warnings, *setup.window_notes(lengths)]
     if not same:
+        apart = "" if own.split is None else ", though its windows are cut at other places"
         notes.append(
             f"{name} splits the text into other tokens: its perplexities are not comparable with the first model's, its bits "
-            "per byte are; 'models' and the change up to the trained length are not judged."
+            f"per byte are{apart}; 'models' and the change up to the trained length are not judged."
         )
     for note in notes:
         reporter.note(note if name in note else f"{name}: {note}")
@@ -234,16 +237,15 @@ def choose_lengths(
 
 
 def document_notes(chosen: DocumentSet, lengths: Sequence[int], config: CompareConfig) -> list[str]:
-    """Returns notes on documents that are too short, or too few for a verdict.
+    """Returns notes on documents that are too short, too few for a verdict, or could be cut into windows.
 
     Raises:
         DataError: If a length has no document, and that is an error.
     """
-    notes, text = missing_lengths_notes(chosen, lengths, config.text, config.strict), config.text
-    count = len(chosen.documents)
-    if count < FEW_DOCUMENTS:
-        notes.append(
-            f"{count} document{'s' if count > 1 else ''} of {text} scored, at {chosen.length} tokens: few for a verdict "
-            f"(at least {FEW_DOCUMENTS})."
-        )
+    notes, count, num_documents = text_notes(chosen, lengths, config), len(chosen.documents), len(set(chosen.clusters))
+    of_documents = 1 < num_documents < count  # whose windows are drawn together
+    if (num_documents if of_documents else count) < FEW_DOCUMENTS:
+        units, few = scored_units(count, chosen.split, chosen.clusters), "few documents" if of_documents else "few"
+        told = f"{units} of {config.text} scored, at {chosen.length} tokens: {few} for a verdict (at least {FEW_DOCUMENTS})."
+        return [told, *notes]
     return notes

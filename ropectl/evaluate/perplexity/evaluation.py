@@ -140,6 +140,8 @@ def _manifest(setup: Setup, request: PerplexityRequest) -> PerplexityManifest:
         documents=[document.name for document in documents.documents],
         document_tokens=[len(document.input_ids) for document in documents.documents],
         tokens_sha256=documents.fingerprint(),
+        split=documents.split,
+        clusters=documents.shared_clusters,
         dtype=str(setup.model.dtype).removeprefix("torch."),
         device=str(setup.model.device),
         bootstrap=Bootstrap(RESAMPLES, BOOTSTRAP_SEED),
