@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 
 from ropectl.compare.passkey_prompts import PasskeyPrompts
 from ropectl.data.tokens import DocumentSet
-from ropectl.data.units import scored_units
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.scored_text import text_notes
+from ropectl.evaluate.scored_text import few_units_notes, text_notes
 from ropectl.evaluate.setup import Setup, default_lengths
 from ropectl.evaluate.shared_config import PASSKEYS, evenly_spaced
 from ropectl.hf.model_settings import CHECKPOINT, SCALING
-from ropectl.records import FEW_DOCUMENTS, PlannedModel
+from ropectl.records import PlannedModel
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod, short_spec
 from ropectl.rope.methods.none import NoScaling
@@ -106,7 +105,8 @@ def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
     shortest = max(passkey_prompts(each).min_length for each in setups) if config.passkey else 2
     lengths, more_notes = choose_lengths(setup, config, methods, shortest)
     documents = setup.documents(lengths)
-    more_notes += [*document_notes(documents, lengths, config), *setup.window_notes(lengths)]
+    more_notes += [*few_units_notes(documents, config.text), *text_notes(documents, lengths, config)]
+    more_notes += setup.window_notes(lengths)
     for note in (*notes, *more_notes, *setup.attention_notes(lengths)):
         reporter.note(note)
     models = [ComparedModel(setup, methods, documents)]
@@ -234,18 +234,3 @@ def choose_lengths(
     if config.lengths and trained not in config.lengths:
         return lengths, [f"The trained length {trained} is measured too: verdicts are made against it."]
     return lengths, []
-
-
-def document_notes(chosen: DocumentSet, lengths: Sequence[int], config: CompareConfig) -> list[str]:
-    """Returns notes on documents that are too short, too few for a verdict, or could be cut into windows.
-
-    Raises:
-        DataError: If a length has no document, and that is an error.
-    """
-    notes, count, num_documents = text_notes(chosen, lengths, config), len(chosen.documents), len(set(chosen.clusters))
-    of_documents = 1 < num_documents < count  # whose windows are drawn together
-    if (num_documents if of_documents else count) < FEW_DOCUMENTS:
-        units, few = scored_units(count, chosen.split, chosen.clusters), "few documents" if of_documents else "few"
-        told = f"{units} of {config.text} scored, at {chosen.length} tokens: {few} for a verdict (at least {FEW_DOCUMENTS})."
-        return [told, *notes]
-    return notes

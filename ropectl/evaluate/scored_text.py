@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from ropectl.data.sources import document_rule
 from ropectl.data.tokens import DocumentSet
-from ropectl.data.units import counted
+from ropectl.data.units import counted, scored_units
 from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.shared_config import DEFAULT_WINDOWS, TextConfig
+from ropectl.records import FEW_DOCUMENTS
 
 
 def window_tokens(config: TextConfig, lengths: Sequence[int], document_tokens: int | None = None) -> int | None:
@@ -82,6 +83,16 @@ def missing_lengths_notes(
             f"it: {longer}"
         )
     return notes
+
+
+def few_units_notes(documents: DocumentSet, text: str) -> list[str]:
+    """Returns a note where there is too little text for a verdict: windows of several documents count as those."""
+    count, num_documents = len(documents.documents), len(set(documents.clusters))
+    of_documents = 1 < num_documents < count
+    if (num_documents if of_documents else count) >= FEW_DOCUMENTS:
+        return []
+    units, few = scored_units(count, documents.split, documents.clusters), "few documents" if of_documents else "few"
+    return [f"{units} of {text} scored, at {documents.length} tokens: {few} for a verdict (at least {FEW_DOCUMENTS})."]
 
 
 def _listed(lengths: Sequence[int]) -> str:
