@@ -110,8 +110,8 @@ def tasks_table() -> str:
 
 
 def sources_list() -> str:
-    """Returns the kinds of text sources as a Markdown list."""
-    return "\n".join(f"- {kind.help}" for kind in all_sources().values())
+    """Returns the kinds of text sources, and what a document is in each, as a Markdown list."""
+    return "\n".join(f"- {kind.help}{f': {kind.document}' if kind.document else ''}" for kind in all_sources().values())
 
 
 def families_heading() -> str:

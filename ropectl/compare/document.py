@@ -14,6 +14,7 @@ from ropectl.compare.rows import RowResults
 from ropectl.compare.verdict import comparison_verdict, pick_method
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.shared_config import number_of_units
 from ropectl.json_reading import read_object
 from ropectl.records import (
     ComparisonFrame,
@@ -130,8 +131,9 @@ def _comparison_manifest(
         versions=package_versions(),
         bos_token_id=base.setup.bos_token_id,
         documents=[document.name for document in base.documents.documents],
-        clusters=list(base.documents.clusters or ()),
         tokens_sha256=base.documents.fingerprint(),
+        split=base.documents.split,
+        clusters=base.documents.shared_clusters,
         tail_targets_per_document=num_targets,
         existing={model.name: str(model.setup.source.rope.method) for model in plan.models},
         cells=list(cells),
@@ -154,4 +156,5 @@ def keep_other(path: Path, record: dict[str, Any], reporter: Reporter) -> None:
 def _asked_for(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the settings of a comparison; those that are newer than its record had their defaults."""
     config = {**CompareConfig().model_dump(mode="json"), **manifest["config"]}
-    return {**config, "finetune": manifest.get("finetune")}
+    units = number_of_units(config["documents"], config["split"])  # older records say the default
+    return {**config, "documents": units, "finetune": manifest.get("finetune")}

@@ -88,6 +88,7 @@ class CellFactory:
             "lengths": self.lengths,
             "documents": [document.name for document in self.documents.documents],
             "tokens_sha256": self._tokens_sha256,
+            **({"clusters": clusters} if (clusters := self.documents.shared_clusters) else {}),
             "batch_size": config.batch_size,
             **({"num_targets": request.num_targets} if request.num_targets is not None else {}),
         }

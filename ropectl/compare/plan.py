@@ -10,10 +10,11 @@ from ropectl.compare.passkey_prompts import PasskeyPrompts
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.setup import Setup, default_lengths, missing_lengths_notes
+from ropectl.evaluate.scored_text import few_units_notes, text_notes
+from ropectl.evaluate.setup import Setup, default_lengths
 from ropectl.evaluate.shared_config import PASSKEYS
 from ropectl.hf.model_settings import CHECKPOINT, SCALING
-from ropectl.records import FEW_DOCUMENTS, PlannedModel
+from ropectl.records import PlannedModel
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod, short_spec
 from ropectl.rope.methods.none import NoScaling
@@ -104,7 +105,8 @@ def make_plan(config: CompareConfig, reporter: Reporter) -> Plan:
     shortest = max(PasskeyPrompts.of(each)[0].min_length for each in setups) if config.passkey else 2
     lengths, more_notes = choose_lengths(setup, config, methods, shortest)
     documents = setup.documents(lengths)
-    more_notes += [*document_notes(documents, lengths, config), *setup.window_notes(lengths)]
+    more_notes += [*few_units_notes(documents, config.text), *text_notes(documents, lengths, config)]
+    more_notes += setup.window_notes(lengths)
     for note in (*notes, *more_notes, *setup.attention_notes(lengths)):
         reporter.note(note)
     models = [ComparedModel(setup, methods, documents)]
@@ -126,9 +128,10 @@ def _further_model(setup: Setup, lengths: list[int], documents: DocumentSet, rep
     name = setup.config.model
     notes = [*setup.source.rope.warnings, *setup.window_notes(lengths)]
     if not same:
+        apart = "" if own.split is None else ", though its windows are cut at other places"
         notes.append(
             f"{name} splits the text into other tokens: its perplexities are not comparable with the first model's, its bits "
-            "per byte are; 'models' and the change up to the trained length are not judged."
+            f"per byte are{apart}; 'models' and the change up to the trained length are not judged."
         )
     for note in notes:
         reporter.note(note if name in note else f"{name}: {note}")
@@ -221,19 +224,3 @@ def choose_lengths(
     if config.lengths and trained not in config.lengths:
         return lengths, [f"The trained length {trained} is measured too: verdicts are made against it."]
     return lengths, []
-
-
-def document_notes(chosen: DocumentSet, lengths: Sequence[int], config: CompareConfig) -> list[str]:
-    """Returns notes on documents that are too short, or too few for a verdict.
-
-    Raises:
-        DataError: If a length has no document, and that is an error.
-    """
-    notes, text = missing_lengths_notes(chosen, lengths, config.text, config.strict), config.text
-    count = len(chosen.documents)
-    if count < FEW_DOCUMENTS:
-        notes.append(
-            f"{count} document{'s' if count > 1 else ''} of {text} scored, at {chosen.length} tokens: few for a verdict "
-            f"(at least {FEW_DOCUMENTS})."
-        )
-    return notes

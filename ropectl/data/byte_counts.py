@@ -8,7 +8,7 @@ consecutive ranges add up to those of the whole.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 #: Takes the first index and the one after the last, returns the UTF-8 bytes; None where they are unknown.
@@ -36,14 +36,40 @@ def count_by_offsets(text: str, offsets: Sequence[tuple[int, int]], num_head: in
         offsets: First character and the one after the last, by token.
         num_head: Tokens before those of the text; they have no bytes.
     """
-    ends = array("Q", bytes(8 * (num_head + 1)))
+    return count_by_ends(byte_ends(text, offsets), num_head)
+
+
+def byte_ends(text: str, offsets: Sequence[tuple[int, int]]) -> Iterator[int]:
+    """Yields the bytes of a text up to the end of each token; arguments as for :func:`count_by_offsets`."""
     plain, size, done = text.isascii(), 0, 0
     for _, end in offsets:
         if end > done:
             size += end - done if plain else len(text[done:end].encode())
             done = end
-        ends.append(size)
-    return lambda start, stop: int(ends[stop] - ends[start])
+        yield size
+
+
+def count_by_ends(ends: Iterable[int], num_head: int) -> ByteCount:
+    """Returns the count of bytes by token index.
+
+    Args:
+        ends: Bytes of the text up to the end of each token.
+        num_head: Tokens before those of the text; they have no bytes.
+    """
+    before = array("Q", bytes(8 * (num_head + 1)))  # up to the beginning, and to the end of each
+    before.extend(ends)
+    return lambda start, stop: int(before[stop] - before[start])
+
+
+def count_in_window(count: ByteCount, first: int, num_head: int) -> ByteCount:
+    """Returns the count of bytes by index in a window, which begins with the same head as its document.
+
+    Args:
+        count: The count by index in the document.
+        first: Tokens of text before those of the window.
+        num_head: Tokens before those of the text; they have no bytes.
+    """
+    return lambda start, stop: count(first + max(start, num_head), first + max(stop, num_head))
 
 
 def count_by_decoding(tokenizer: Any, input_ids: Sequence[int]) -> ByteCount | None:

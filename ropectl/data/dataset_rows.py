@@ -18,6 +18,9 @@ from ropectl.errors import DataError
 #: The split that is read where none is named.
 DEFAULT_SPLIT = "train"
 
+#: What a document is.
+ROW_RULE = "a row is a document"
+
 #: The names of readers in ``datasets``, by the end of a file's name.
 _FILE_FORMATS = {".parquet": "parquet", ".arrow": "arrow"}
 

@@ -73,6 +73,11 @@ def source_identity(source: str) -> list[Any]:
         return [kind.name, kind.identity(source)]
 
 
+def document_rule(source: str) -> str:
+    """Returns what a document is in a source, as in ``a file is a document``; empty if its kind does not say."""
+    return _kind(source).document_rule(source)
+
+
 def check_source(source: str) -> None:
     """Checks that a text is there, as far as that is known without reading it or asking the hub.
 

@@ -21,6 +21,7 @@ class TextSource(ABC):
         name: Short name of the kind; part of the identity of a text.
         spelling: The way such a source is written, in a few words for help and messages.
         help: The same in full, for the documentation.
+        document: What a document is in such a source, as in ``a row is a document``.
         names: Whole sources of this kind, which completion offers.
         is_remote: Whether its identity needs a network.
     """
@@ -28,6 +29,7 @@ class TextSource(ABC):
     name: ClassVar[str]
     spelling: ClassVar[str]
     help: ClassVar[str]
+    document: ClassVar[str] = ""
     names: ClassVar[tuple[str, ...]] = ()
     is_remote: ClassVar[bool] = False
 
@@ -42,6 +44,10 @@ class TextSource(ABC):
         Raises:
             DataError: If there is no such text, or it cannot be read.
         """
+
+    def document_rule(self, source: str) -> str:
+        """Returns what a document is in this source; empty if its kind does not say."""
+        return self.document
 
     @abstractmethod
     def identity(self, source: str) -> Any:

@@ -1,31 +1,20 @@
-"""Selects and tokenizes documents, and decides on the beginning-of-sequence token."""
+"""Documents in a model's tokens, and the beginning-of-sequence token."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-from ropectl.data.byte_counts import (
-    DECODE_MARGIN,
-    ByteCount,
-    count_by_decoding,
-    count_by_offsets,
-    count_of_tokens,
-    encode_with_offsets,
-)
-from ropectl.data.documents import Document
+from ropectl.data.byte_counts import ByteCount
 from ropectl.errors import ConfigError, DataError
 from ropectl.hf.run_names import BOS_POLICIES
 from ropectl.names import unknown_choice
 
-#: Characters that are tokenized at first for each wanted token; the rest follows where tokens turn out longer.
-CHARACTERS_PER_TOKEN = 16
-
-#: Tokens before a cut that the cut may have changed.
-CUT_MARGIN = 256
+#: Tokens, and first character and the one after the last of each where they are known.
+Encoding = tuple[list[int], list[tuple[int, int]] | None]
 
 
 def bos_token(tokenizer: Any, policy: str) -> int | None:
@@ -55,10 +44,10 @@ def bos_token(tokenizer: Any, policy: str) -> int | None:
 
 @dataclass(frozen=True)
 class TokenizedDocument:
-    """A document as the model reads it.
+    """A document, or a window of one, as the model reads it.
 
     Attributes:
-        name: The document's name.
+        name: The document's name; of a window with its number in the document, counted from 1: ``novel.txt[3]``.
         input_ids: Its first tokens, after the beginning-of-sequence token where there is one.
         byte_count: Returns the UTF-8 bytes of the text of tokens ``[start, stop)``; None where that is unknown.
     """
@@ -69,8 +58,23 @@ class TokenizedDocument:
 
 
 @dataclass(frozen=True)
+class PossibleWindows:
+    """The windows that documents could be cut into.
+
+    Attributes:
+        size: Tokens of each.
+        count: How many there are.
+        is_least: Whether there may be more: counting a long text stopped early.
+    """
+
+    size: int
+    count: int
+    is_least: bool
+
+
+@dataclass(frozen=True)
 class DocumentSet:
-    """The documents that every length of one measurement is scored on.
+    """The documents, or windows of documents, that every length of one measurement is scored on.
 
     Attributes:
         documents: Each at least ``length`` tokens, cut there, or where the wanted part of a document ends.
@@ -78,7 +82,9 @@ class DocumentSet:
         num_seen: Documents that were read.
         longest: Tokens of the longest document seen; a lower bound where reading stopped early.
         bos_token_id: The token that every document begins with; None for none.
-        clusters: The source document of each; None where each is one of its own.
+        clusters: Index of the source document of each entry of ``documents``; by default each is one of its own.
+        split: Tokens of each window; None where documents were not cut into windows.
+        possible: The windows that they could be cut into, where they are few and were not.
     """
 
     documents: list[TokenizedDocument]
@@ -86,60 +92,23 @@ class DocumentSet:
     num_seen: int
     longest: int
     bos_token_id: int | None
-    clusters: Sequence[int] | None = None
+    clusters: list[int] = field(default_factory=list)
+    split: int | None = None
+    possible: PossibleWindows | None = None
+
+    def __post_init__(self) -> None:
+        if not self.clusters:
+            object.__setattr__(self, "clusters", list(range(len(self.documents))))
+
+    @property
+    def shared_clusters(self) -> list[int]:
+        """The clusters as records have them: empty where each entry is a document of its own."""
+        return self.clusters if len(set(self.clusters)) < len(self.clusters) else []
 
     def fingerprint(self) -> str:
         """Returns a hash of all tokens: equal fingerprints mean the same targets."""
         text = json.dumps([document.input_ids for document in self.documents])
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def select_documents(
-    documents: Iterable[Document],
-    tokenizer: Any,
-    bos_token_id: int | None,
-    lengths: list[int],
-    limit: int,
-    vocabulary: int | None = None,
-    document_tokens: int | None = None,
-) -> DocumentSet:
-    """Returns the first ``limit`` documents that have the longest wanted length.
-
-    Reading stops once they are found, so memory is bounded by them. Where no document is that long, the
-    next shorter wanted length decides, and so on.
-
-    Args:
-        documents: In the source's order.
-        tokenizer: A Hugging Face tokenizer.
-        bos_token_id: Put first; None for none.
-        lengths: Wanted context lengths [tokens].
-        limit: Most documents to take.
-        vocabulary: Tokens that the model knows; None if that is not known.
-        document_tokens: Most tokens of a document to take; None cuts all at the length that decides.
-
-    Raises:
-        DataError: If a pre-tokenized document holds a token that the model does not know.
-    """
-    wanted = sorted(set(lengths), reverse=True)
-    most = max(wanted[0], document_tokens or 0)
-    by_length: dict[int, list[TokenizedDocument]] = {length: [] for length in wanted}
-    head = [] if bos_token_id is None else [bos_token_id]
-    num_seen = longest = 0
-    for document in documents:
-        num_seen += 1
-        ids, offsets = _document_tokens(document, tokenizer, head, most)
-        check_vocabulary(document.name, max(ids, default=0), vocabulary)
-        longest = max(longest, len(ids))
-        open_lengths = [length for length in wanted if len(ids) >= length and len(by_length[length]) < limit]
-        if open_lengths:
-            counter = _byte_count(document, tokenizer, ids, offsets, head, min(len(ids), most))
-            kept = TokenizedDocument(document.name, ids[:document_tokens], counter)
-        for length in open_lengths:
-            by_length[length].append(kept if document_tokens else replace(kept, input_ids=ids[:length]))
-        if len(by_length[wanted[0]]) == limit:
-            break
-    length = next((length for length in wanted if by_length[length]), 0)
-    return DocumentSet(by_length.get(length, []), length, num_seen, longest, bos_token_id)
 
 
 def encode_fragment(tokenizer: Any, text: str, contexts: dict[str, list[int]] | None = None) -> list[int]:
@@ -153,15 +122,34 @@ def encode_fragment(tokenizer: Any, text: str, contexts: dict[str, list[int]] | 
         text: Any text but an empty one.
         contexts: Remembers the tokens of the two contexts from call to call with the same tokenizer.
     """
+
+    def plain(part: str) -> Encoding:
+        return list(tokenizer.encode(part, add_special_tokens=False, verbose=False)), None
+
+    return fragment_encoding(plain, text, contexts)[0]
+
+
+def fragment_encoding(
+    encode: Callable[[str], Encoding], text: str, contexts: dict[str, list[int]] | None = None
+) -> Encoding:
+    """Returns the tokens of a text as part of a longer one, with the characters of each where ``encode`` tells them.
+
+    Args:
+        encode: Tokenizes a text on its own, without special tokens.
+        text: Any text but an empty one.
+        contexts: As for :func:`encode_fragment`.
+    """
     contexts = {} if contexts is None else contexts
     context = "a" if text[0].isspace() else "\n"
     if context not in contexts:
-        contexts[context] = tokenizer.encode(context, add_special_tokens=False, verbose=False)
-    context_ids = contexts[context]
-    ids: list[int] = tokenizer.encode(context + text, add_special_tokens=False, verbose=False)
-    if ids[: len(context_ids)] == context_ids:
-        return ids[len(context_ids) :]
-    return list(tokenizer.encode(text, add_special_tokens=False, verbose=False))
+        contexts[context] = encode(context)[0]
+    num_context = len(contexts[context])
+    ids, offsets = encode(context + text)
+    if ids[:num_context] != contexts[context]:
+        return encode(text)
+    if offsets is not None:
+        offsets = [(start - len(context), end - len(context)) for start, end in offsets[num_context:]]
+    return ids[num_context:], offsets
 
 
 def check_vocabulary(name: str, largest: int, vocabulary: int | None) -> None:
@@ -181,40 +169,3 @@ def check_vocabulary(name: str, largest: int, vocabulary: int | None) -> None:
             "it was made with another tokenizer.",
             "Give the text instead, for example: --text SOURCE#text",
         )
-
-
-_Offsets = list[tuple[int, int]] | None
-
-
-def _document_tokens(document: Document, tokenizer: Any, head: list[int], count: int) -> tuple[list[int], _Offsets]:
-    """Returns at least the first ``count`` tokens after ``head``, and the characters of each where they are known.
-
-    A pre-tokenized document that already begins with the head does not get a second one.
-    """
-    if document.input_ids is None:
-        ids, offsets = _first_tokens(tokenizer, document.text, count)
-        return head + ids, offsets
-    ids = list(document.input_ids[: count + DECODE_MARGIN])
-    return (ids if ids[: len(head)] == head else head + ids), None
-
-
-def _first_tokens(tokenizer: Any, text: str, count: int) -> tuple[list[int], _Offsets]:
-    """Returns at least the first ``count`` tokens of a text, without tokenizing much more of a long one.
-
-    A cut can change the last tokens before it, so more are made than are kept.
-    """
-    cut = CHARACTERS_PER_TOKEN * (count + CUT_MARGIN)
-    ids, offsets = encode_with_offsets(tokenizer, text[:cut])
-    if len(text) > cut and len(ids) < count + CUT_MARGIN:
-        ids, offsets = encode_with_offsets(tokenizer, text)
-    return ids, offsets
-
-
-def _byte_count(
-    document: Document, tokenizer: Any, ids: list[int], offsets: _Offsets, head: list[int], count: int
-) -> ByteCount | None:
-    if document.input_ids is not None:
-        return count_of_tokens(tokenizer, ids, len(head), count)
-    if offsets is None:
-        return count_by_decoding(tokenizer, ids[:count])
-    return count_by_offsets(document.text, offsets[: count - len(head)], len(head))

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ropectl.data.selection import select_documents, select_windows
 from ropectl.data.sources import check_source, open_source
-from ropectl.data.tokens import DocumentSet, bos_token, select_documents
+from ropectl.data.tokens import DocumentSet, bos_token
 from ropectl.errors import ConfigError, DataError
+from ropectl.evaluate.scored_text import window_tokens
 from ropectl.evaluate.shared_config import ModelConfig, TextConfig
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.geometry import window_note
@@ -17,6 +19,7 @@ from ropectl.hf.config.policy import Policy, choose_method, idle_replace, resolv
 from ropectl.hf.config.source import ModelSource, read_source
 from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
 from ropectl.hf.tensors.fit import check_tensors
+from ropectl.records import FEW_DOCUMENTS
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.registry import parse_method
@@ -155,26 +158,27 @@ class Setup:
         return size if isinstance(size, int) else None
 
     def documents(self, lengths: list[int], document_tokens: int | None = None) -> DocumentSet:
-        """Returns the documents that are scored at these lengths.
+        """Returns the documents that are scored at these lengths, or the windows that they are cut into.
 
         Args:
             lengths: Context lengths [tokens].
             document_tokens: Most tokens of each; None cuts them at the longest length that they have.
 
         Raises:
+            ConfigError: If documents are to be cut into windows shorter than every length.
             DataError: If no document reaches even the shortest length.
         """
         config = self.config
         assert isinstance(config, TextConfig)
-        chosen = select_documents(
-            open_source(config.text),
-            self.tokenizer,
-            self.bos_token_id,
-            lengths,
-            config.documents,
-            self.vocabulary,
-            document_tokens,
-        )
+        size = window_tokens(config, lengths, document_tokens)
+        source, most = open_source(config.text), config.most_units
+        tokenizer, bos, vocabulary = self.tokenizer, self.bos_token_id, self.vocabulary
+        if size is None:
+            chosen = select_documents(
+                source, tokenizer, bos, lengths, most, vocabulary, document_tokens, few=FEW_DOCUMENTS
+            )
+        else:
+            chosen = select_windows(source, tokenizer, bos, lengths, most, size, vocabulary)
         if not chosen.documents:
             raise DataError(
                 f"{config.text}: none of {chosen.num_seen} documents has {min(lengths)} tokens; the longest has {chosen.longest}.",
@@ -183,21 +187,6 @@ class Setup:
                 else "Give longer text: --text FILE",
             )
         return chosen
-
-
-def missing_lengths_notes(documents: DocumentSet, lengths: Sequence[int], text: str, strict: bool = False) -> list[str]:
-    """Returns a note on the lengths that no document has.
-
-    Raises:
-        DataError: If there are such lengths, and that is an error.
-    """
-    missing = ", ".join(str(length) for length in lengths if length > documents.length)
-    if missing and strict:
-        raise DataError(
-            f"{text} has no document of {missing} tokens: the longest that is scored has {documents.length}.",
-            "Give longer text: --text FILE, shorter lengths, or leave out --strict.",
-        )
-    return [f"{text} has no document of {missing} tokens: perplexity there is n/a."] if missing else []
 
 
 def default_lengths(trained_length: int, target_length: int) -> list[int]:

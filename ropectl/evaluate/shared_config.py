@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ropectl.data.sources import source_spellings
 from ropectl.hf.model_settings import INPUTS, LOADING, Attention, Device, ModelSettings, WeightType
 from ropectl.hf.run_names import BosPolicy, check_attention, check_device
+from ropectl.lengths import parse_length
 from ropectl.option import Group, Option, Panel
 from ropectl.setting_types import Lengths, Tokens
 
 DEFAULT_TEXT = "builtin:stdlib"
+
+#: Most documents to score, and most windows where documents are cut.
+DEFAULT_DOCUMENTS, DEFAULT_WINDOWS = 12, 36
+
+#: What ``--split`` takes beside a number of tokens.
+SPLITS: Mapping[str, str] = {"auto": "windows of the longest length"}
 
 #: The most that the loss may be above the unscaled model's to count as modelled [nats a token].
 MODELS_TOLERANCE = 0.02
@@ -90,6 +98,31 @@ Chat = Annotated[
 ]
 
 
+def _split(value: Any) -> Any:
+    if isinstance(value, str) and value not in SPLITS:
+        return parse_length(value, "split", f"Type for example: --split 8k, or --split {', '.join(SPLITS)}")
+    if isinstance(value, int) and value < 2:
+        raise ValueError("it must be at least 2")
+    return value
+
+
+#: A number of tokens, or a word.
+Split = Annotated[
+    int | str | None,
+    BeforeValidator(_split),
+    Field(
+        description="cut documents into disjoint windows of N tokens that count as documents do; auto: of the longest length "
+        "[tokens]"
+    ),
+    Option(Panel.measurement, "N", default="whole documents", offers="ropectl.evaluate.shared_config:SPLITS"),
+]
+
+
+def number_of_units(documents: int | None, split: int | str | None) -> int:
+    """Returns the most documents to score, or windows of them: those asked for, else a default."""
+    return documents or (DEFAULT_DOCUMENTS if split is None else DEFAULT_WINDOWS)
+
+
 def evenly_spaced(depths: int) -> list[float]:
     """Returns ``depths`` shares of a length from 0 to 1; a single one is the middle."""
     return [0.5] if depths == 1 else [index / (depths - 1) for index in range(depths)]
@@ -124,10 +157,20 @@ class TextConfig(ModelConfig):
         LOADING,
     ] = False
     text: Text = DEFAULT_TEXT
-    documents: Annotated[int, Field(ge=1, description="most documents to score"), Option(Panel.measurement, "N")] = 12
+    documents: Annotated[
+        int | None,
+        Field(ge=1, description="most documents to score, or windows of --split"),
+        Option(Panel.measurement, "N", default=f"{DEFAULT_DOCUMENTS}, with --split {DEFAULT_WINDOWS}"),
+    ] = None
+    split: Split = None
     batch_size: Annotated[
         int, Field(ge=1, le=MAX_BATCH, description="documents per forward pass"), Option(Panel.measurement, "N")
     ] = 1
+
+    @property
+    def most_units(self) -> int:
+        """Most documents to score, or windows of them."""
+        return number_of_units(self.documents, self.split)
 
 
 class PasskeyGrid(ModelConfig):

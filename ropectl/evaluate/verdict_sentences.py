@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ropectl.data.units import counted
 from ropectl.evaluate.verdicts import Reached, first_open
 from ropectl.records import FEW_DOCUMENTS, NO_CHANGE, Difference, PerplexityPoint
 
@@ -15,6 +16,7 @@ def perplexity_verdict(
     delta: Difference | None,
     trained_length: int,
     tolerance: float,
+    unit: str = "document",
 ) -> list[str]:
     """Returns the verdict of perplexity in sentences: how far the method reaches, and what it costs.
 
@@ -24,10 +26,11 @@ def perplexity_verdict(
         delta: Worst relative change up to the trained length; None if not measured.
         trained_length: L [tokens].
         tolerance: Accepted rise of the loss [nats a token].
+        unit: What intervals are over: ``document``, or ``window`` where there is one document.
     """
     sentences = []
     if models.certain is not None and baseline is not None:
-        sentences += _models_sentences(models, trained_length, tolerance)
+        sentences += _models_sentences(models, trained_length, tolerance, unit)
     if delta is not None:
         change = f"{delta.value:+.1%}" if abs(delta.value) >= NO_CHANGE else "no change"
         has_interval = delta.ci_low is not None and abs(delta.value) >= NO_CHANGE
@@ -39,10 +42,10 @@ def perplexity_verdict(
     return sentences
 
 
-def _models_sentences(models: Reached, trained: int, tolerance: float) -> list[str]:
+def _models_sentences(models: Reached, trained: int, tolerance: float, unit: str) -> list[str]:
     units = models.at[0].units
-    few = f"; few documents, at least {FEW_DOCUMENTS} wanted" if units < FEW_DOCUMENTS else ""
-    basis = f"(within {tolerance:g} nats a token, 95 % interval over {units} documents{few})"
+    few = f"; few {unit}s, at least {FEW_DOCUMENTS} wanted" if units < FEW_DOCUMENTS else ""
+    basis = f"(within {tolerance:g} nats a token, 95 % interval over {counted(units, unit)}{few})"
     reference = f"the unscaled model given {trained} {basis}."
     if models.certain:
         first = f"models up to {models.certain} tokens: given so many, the same text is predicted no worse than by {reference}"
@@ -50,7 +53,7 @@ def _models_sentences(models: Reached, trained: int, tolerance: float) -> list[s
         first = f"models: not resolved at any evaluated length, against {reference}"
     else:
         first = f"models no evaluated length: the same text is predicted worse than by {reference}"
-    return [first, *open_sentences("models", models, "documents", trained)]
+    return [first, *open_sentences("models", models, f"{unit}s", trained)]
 
 
 def open_sentences(sense: str, found: Reached, units: str, trained_length: int) -> list[str]:

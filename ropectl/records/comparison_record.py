@@ -123,9 +123,10 @@ class ComparisonManifest:
         finetune: How every method was trained first; None if none was.
         versions: Versions of Python and of the packages that decide numbers.
         bos_token_id: The token that every text begins with; None for none.
-        documents: Names of the documents.
+        documents: Names of the documents, or of the windows that they were cut into: ``novel.txt[3]``.
         tokens_sha256: Hash of all tokens: equal hashes mean the same text in the same tokens.
-        clusters: The source document of each, counted from 0; empty where each is one of its own.
+        split: Tokens of a window; None where documents were not cut.
+        clusters: Index of the source document of each entry of ``documents``; empty where each is one of its own.
         tail_targets_per_document: K of protocol ``tail``: the targets that every length scores.
         existing: The scaling that each model came with, by model.
         cells: The measurements.
@@ -138,7 +139,8 @@ class ComparisonManifest:
     bos_token_id: int | None = None
     documents: list[str] = field(default_factory=list)
     tokens_sha256: str | None = None
-    clusters: list[int] = field(default_factory=list)
+    split: int | None = optional()
+    clusters: list[int] = optional(beside="split", empty=list)
     tail_targets_per_document: int | None = None
     existing: dict[str, str] = field(default_factory=dict)
     cells: list[MeasuredCell] = field(default_factory=list)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import Field, field, fields, is_dataclass
 from typing import Any
 
 _OPTIONAL, _KEY = "optional", "key"
 
 
-def optional(beside: str = "", key: str = "") -> Any:
+def optional(beside: str = "", key: str = "", empty: Callable[[], Any] | None = None) -> Any:
     """Declares a field that only some records have: if it is None, its key is left out of the JSON.
 
     Args:
-        beside: Name of the field that decides instead, for a field that may be written as null.
+        beside: Name of the field that decides instead, for a field that may be written as null, or is never None.
         key: The key, where it cannot be the name of a field.
+        empty: Makes the value where there is none; None where it is None.
     """
-    return field(default=None, metadata={_OPTIONAL: beside, _KEY: key})
+    metadata = {_OPTIONAL: beside, _KEY: key}
+    return field(default=None, metadata=metadata) if empty is None else field(default_factory=empty, metadata=metadata)
 
 
 def key_of(one: Field[Any]) -> str:

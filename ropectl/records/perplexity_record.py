@@ -39,7 +39,7 @@ class PerplexityPoint:
         perplexity: exp(nll_sum / num_tokens); None where no document is that long, or nothing was scored.
         nll_sum: Sum of the losses of all scored tokens [nats].
         num_tokens: Tokens scored.
-        num_documents: Documents scored.
+        num_documents: Documents scored; windows of documents where they were cut (``split`` of the manifest), here and below.
         document_nll_sums: ``nll_sum`` by document, for intervals and paired differences [nats].
         beyond_capacity: Whether N passes what the method was asked to reach.
         document_num_tokens: ``num_tokens`` by document.
@@ -133,10 +133,11 @@ class PerplexityManifest(Manifest):
     """The facts needed to measure a perplexity again.
 
     Attributes:
-        documents: Names of the documents.
+        documents: Names of the documents, or of the windows that they were cut into: ``novel.txt[3]``.
         document_tokens: Tokens of each.
-        clusters: The source document of each, counted from 0; empty where each is one of its own.
         tokens_sha256: Hash of all tokens: equal hashes mean the same text in the same tokens.
+        split: Tokens of a window; None where documents were not cut.
+        clusters: Index of the source document of each entry of ``documents``; empty where each is one of its own.
         dtype: Number format of the weights.
         device: Where the model ran.
         bootstrap: How intervals were estimated.
@@ -145,8 +146,9 @@ class PerplexityManifest(Manifest):
 
     documents: list[str] = field(default_factory=list)
     document_tokens: list[int] = field(default_factory=list)
-    clusters: list[int] = field(default_factory=list)
     tokens_sha256: str | None = None
+    split: int | None = optional()
+    clusters: list[int] = optional(beside="split", empty=list)
     dtype: str | None = None
     device: str | None = None
     bootstrap: Bootstrap | None = None

@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 from ropectl.data.byte_counts import ByteCount, count_by_decoding, count_of_tokens
 from ropectl.data.documents import Document
-from ropectl.data.tokens import select_documents
+from ropectl.data.selection import select_documents
 
 TEXTS = {
     "ascii": "def f(x):\n    return x + 1\n" * 20,

@@ -12,7 +12,7 @@ import pytest
 import ropectl.data.sources as sources
 from ropectl.data.address import parse_address
 from ropectl.data.documents import Document
-from ropectl.data.sources import open_source, source_identity
+from ropectl.data.sources import all_sources, document_rule, open_source, source_identity
 from ropectl.data.text_source import TextSource
 from ropectl.errors import DataError
 
@@ -163,3 +163,18 @@ def test_a_new_kind_of_source_names_itself_in_one_place(monkeypatch: pytest.Monk
 def test_a_file_is_what_nothing_else_is() -> None:
     *others, last = sources.all_sources()
     assert {"builtin", "hub", "saved"} <= set(others) and last == "files"
+
+
+def test_every_kind_says_what_a_document_is(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "rows.jsonl").write_text('{"text": "x"}')
+    rules = {
+        "builtin:stdlib": "a module is a document",
+        "hf:some/name": "a row is a document",
+        str(tmp_path / "a.txt"): "a file is a document",
+        str(tmp_path): "a file is a document",
+        f"{tmp_path}/*.jsonl#text": "a row is a document",
+    }
+    assert {source: document_rule(source) for source in rules} == rules
+    assert all(kind.document for kind in all_sources().values())
+    assert Letters().document_rule("letters:") == "", "a kind of a package need not say"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ropectl.data.documents import Document
-from ropectl.data.tokens import bos_token, select_documents
+from ropectl.data.selection import select_documents
+from ropectl.data.tokens import bos_token
 from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.perplexity.windows import Window
 

@@ -11,7 +11,8 @@ import torch
 from transformers import LlamaForCausalLM
 
 from ropectl.data.documents import Document
-from ropectl.data.tokens import DocumentSet, TokenizedDocument, select_documents
+from ropectl.data.selection import select_documents
+from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.evaluate.perplexity.tally import bin_edges
 from ropectl.evaluate.perplexity.windows import PerplexityRequest
 from ropectl.evaluate.statistics import mean_interval, perplexity_interval

@@ -20,7 +20,7 @@ def eval_perplexity(
 
     Lengths run from half the trained one to the target, unless --length names them.
 
-    Example: ropectl eval-perplexity ./my-model -m yarn --factor 4 --length 2k..16k --text book.txt
+    Example: ropectl eval-perplexity ./my-model -m yarn --factor 4 --length 2k..16k --text book.txt --split auto
 
     Example: ropectl eval-perplexity ./my-model -m yarn --factor 4 --preset yarn --length 2k..16k
 

@@ -117,6 +117,7 @@ class BuiltinText(TextSource):
     help: ClassVar[str] = (
         "`builtin:stdlib` (held-out modules of Python's standard library), `builtin:stdlib-train` (the others)"
     )
+    document: ClassVar[str] = "a module is a document"
     names: ClassVar[tuple[str, ...]] = tuple(_TEXTS)
 
     def matches(self, source: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ropectl.data.address import exists, expand, file_stamps, parse_address, visible_files
-from ropectl.data.dataset_rows import data_file_documents
+from ropectl.data.dataset_rows import ROW_RULE, data_file_documents
 from ropectl.data.documents import Document, row_document
 from ropectl.data.text_source import NothingThereError, TextSource
 from ropectl.errors import ConfigError, DataError
@@ -27,6 +27,7 @@ class TextFiles(TextSource):
     name: ClassVar[str] = "files"
     spelling: ClassVar[str] = "a file, a folder, a glob in quotes or FILE.jsonl#FIELD"
     help: ClassVar[str] = "a file, a folder, a glob; `FILE.jsonl#FIELD`, likewise `.parquet` and `.arrow`"
+    document: ClassVar[str] = "a file is a document; where it has rows, a row is"
 
     def matches(self, source: str) -> bool:
         """Returns True: every other kind has been asked before."""
@@ -46,6 +47,11 @@ class TextFiles(TextSource):
                 f"Fields are in {', '.join(READERS)} files.",
             )
         return (document for path in paths for document in READERS.get(path.suffix, _whole_text)(path, address.field))
+
+    def document_rule(self, source: str) -> str:
+        """Returns the rule for the files that are there; the first decides where some have rows and others do not."""
+        has_rows = _paths(parse_address(source, "#").name, source)[0].suffix in READERS
+        return ROW_RULE if has_rows else "a file is a document"
 
     def identity(self, source: str) -> Any:
         """Returns the field, and the stamps of the files."""

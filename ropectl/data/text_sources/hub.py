@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ropectl.data.address import Address, exists, file_stamps, parse_address, visible_files
-from ropectl.data.dataset_rows import DEFAULT_SPLIT, documents_of, explained_library_errors
+from ropectl.data.dataset_rows import DEFAULT_SPLIT, ROW_RULE, documents_of, explained_library_errors
 from ropectl.data.documents import Document
 from ropectl.data.text_source import TextSource
 from ropectl.errors import DataError
@@ -24,6 +24,7 @@ class HubDataset(TextSource):
     help: ClassVar[str] = (
         "`hf:NAME[,CONFIG][:SPLIT][#FIELD]`, a data set on the hub, streamed, its code never run (default `:train#text`)"
     )
+    document: ClassVar[str] = ROW_RULE
     is_remote: ClassVar[bool] = True
 
     def matches(self, source: str) -> bool:

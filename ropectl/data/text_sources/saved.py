@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ropectl.data.address import Address, exists, file_stamps, parse_address, visible_files
-from ropectl.data.dataset_rows import DEFAULT_SPLIT, documents_of, explained_library_errors
+from ropectl.data.dataset_rows import DEFAULT_SPLIT, ROW_RULE, documents_of, explained_library_errors
 from ropectl.data.documents import Document
 from ropectl.data.text_source import TextSource
 from ropectl.errors import DataError
@@ -19,6 +19,7 @@ class SavedDataset(TextSource):
     name: ClassVar[str] = "saved"
     spelling: ClassVar[str] = "a saved data set"
     help: ClassVar[str] = "`FOLDER[:SPLIT][#FIELD]`, a data set saved to disk"
+    document: ClassVar[str] = ROW_RULE
 
     def matches(self, source: str) -> bool:
         """Returns whether a source names such a folder."""

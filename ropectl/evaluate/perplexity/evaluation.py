@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ropectl.data.units import drawn_unit
 from ropectl.evaluate.config import PerplexityConfig
 from ropectl.evaluate.paired import loss_difference
 from ropectl.evaluate.perplexity.prepared import PreparedPerplexity, prepare_perplexity
@@ -109,9 +110,14 @@ def _record(
         short_delta=None if delta is None else delta.value,
         short_delta_ci_low=None if delta is None else delta.ci_low,
         short_delta_ci_high=None if delta is None else delta.ci_high,
-        verdict=perplexity_verdict(models, at_trained, delta, trained, tolerance),
+        verdict=perplexity_verdict(models, at_trained, delta, trained, tolerance, _drawn(request)),
         manifest=_manifest(asked.setup, request),
     )
+
+
+def _drawn(request: PerplexityRequest) -> str:
+    """Returns what intervals are over."""
+    return drawn_unit(request.documents.split, request.documents.shared_clusters)
 
 
 def _differences(
@@ -159,8 +165,9 @@ def _manifest(setup: Setup, request: PerplexityRequest) -> PerplexityManifest:
         **manifest(setup),
         documents=[document.name for document in documents.documents],
         document_tokens=[len(document.input_ids) for document in documents.documents],
-        clusters=list(documents.clusters or ()),
         tokens_sha256=documents.fingerprint(),
+        split=documents.split,
+        clusters=documents.shared_clusters,
         dtype=str(setup.model.dtype).removeprefix("torch."),
         device=str(setup.model.device),
         bootstrap=Bootstrap(RESAMPLES, BOOTSTRAP_SEED),

@@ -13,7 +13,8 @@ from ropectl.evaluate.perplexity.presets import apply_preset, check_lengths
 from ropectl.evaluate.perplexity.protocol import PerplexityProtocol
 from ropectl.evaluate.perplexity.windows import PerplexityRequest
 from ropectl.evaluate.request import method_and_lengths
-from ropectl.evaluate.setup import Setup, missing_lengths_notes
+from ropectl.evaluate.scored_text import text_notes
+from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import ModelConfig
 from ropectl.hf.model_settings import CHECKPOINT, SCALING
 from ropectl.rope.methods.none import NoScaling
@@ -76,7 +77,7 @@ def prepare_perplexity(config: PerplexityConfig) -> PreparedPerplexity:
     document_tokens = _document_tokens(config, protocol, lengths)
     key_setup = _key_setup(config, setup)
     documents = setup.documents(lengths, document_tokens)
-    notes.extend(missing_lengths_notes(documents, lengths, config.text, config.strict))
+    notes.extend(text_notes(documents, lengths, config))
     if "key_model" in protocol.takes:
         notes.extend(_key_notes(key_setup, lengths))
     return PreparedPerplexity(config, setup, protocol, replace(request, documents=documents), key_setup, notes)
@@ -98,6 +99,12 @@ def _document_tokens(config: PerplexityConfig, protocol: PerplexityProtocol, len
         return None
     if config.document_tokens is None:
         return DOCUMENT_WINDOWS * max(lengths)
+    if isinstance(config.split, int) and config.split != config.document_tokens:
+        raise ConfigError(
+            f"document-tokens = {config.document_tokens} contradicts split = {config.split}, which makes documents of that "
+            "many tokens.",
+            "Leave out --document-tokens, or use --split auto.",
+        )
     if config.document_tokens < max(lengths):
         raise ConfigError(
             f"document-tokens = {config.document_tokens} is less than the longest length, {max(lengths)}: every length "

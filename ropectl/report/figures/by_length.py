@@ -28,14 +28,18 @@ from ropectl.report.views.eval_perplexity import FIRST_SHOWN_POSITION
 
 #: File stem, title, and what is scored, by protocol of ``eval-perplexity``.
 PROTOCOLS: dict[str, tuple[str, str, str]] = {
-    PREFIX: ("perplexity", "{} against context", "{} of the first N tokens of each document"),
+    PREFIX: ("perplexity", "{} against context", "{} of the first N tokens of each {text_unit}"),
     TAIL: (
         "perplexity-tail",
         "{} of the same targets against context",
-        "{} of the same last tokens of each document, given N tokens of context: a curve that does not rise copes "
+        "{} of the same last tokens of each {text_unit}, given N tokens of context: a curve that does not rise copes "
         "with the longer context, one that falls uses it",
     ),
-    "sliding": ("perplexity-sliding", "{} in sliding windows", "{} of documents in sliding windows of N tokens"),
+    "sliding": (
+        "perplexity-sliding",
+        "{} in sliding windows",
+        "{} in sliding windows of N tokens, what is new in each scored",
+    ),
     "overlapping": (
         "perplexity-overlapping",
         "{} of whole windows",
@@ -60,12 +64,13 @@ def perplexity_drawings(evidence: Evidence) -> list[Drawing]:
         curves = {name: curve for name, curve in measured.items() if curve}
         if not curves:
             continue
-        name, title, scored = (part.format(evidence.unit.capitalize()) for part in words)
+        name, title, scored = (part.format(evidence.unit.capitalize(), text_unit=evidence.text_unit) for part in words)
         enlarged = values_to_enlarge(curves)
         has_intervals = any(point.low is not None for curve in curves.values() for point in curve)
-        caption = f"{scored}; {reading_words(curves, trained, 'over documents', 'document')}."
+        over = f"over {evidence.drawn_unit}s"
+        caption = f"{scored}; {reading_words(curves, trained, over, evidence.text_unit)}."
         if evidence.geometry is not None and len(curves) > 1 and has_intervals:
-            caption += " All read the same documents: differences are surer than the intervals."
+            caption += f" All read the same {evidence.text_unit}s: differences are surer than the intervals."
         if enlarged:
             caption += " Below, the lower values enlarged."
         scale, axis_names = partial(value_axis, values=all_values(curves)), ("context N [tokens]", evidence.unit)

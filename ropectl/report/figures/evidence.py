@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ropectl.data.units import drawn_unit, unit_name
 from ropectl.records import (
     ComparisonRecord,
     FinetuneRecord,
@@ -32,7 +33,7 @@ def evidence_of(record: AnyRecord) -> Evidence:
         return Evidence([])
     same = not isinstance(record, ComparisonRecord) or record.same_tokens
     remarks = () if same else ("The models read the text in different tokens; bits per byte can be compared.",)
-    return Evidence(_subjects(record), same, remarks, record.geometry, _target(record))
+    return Evidence(_subjects(record), same, remarks, *_units([record]), record.geometry, _target(record))
 
 
 def evidence_of_runs(records: Mapping[str, AnyRecord]) -> Evidence:
@@ -56,7 +57,19 @@ def evidence_of_runs(records: Mapping[str, AnyRecord]) -> Evidence:
     measured = [record for record in records.values() if isinstance(record, ComparisonRecord | PerplexityRecord)]
     if len({record.manifest.tokens_sha256 for record in measured}) > 1:
         remarks.append("The runs read different text: levels do not compare, shapes do.")
-    return Evidence(subjects[:MAX_SUBJECTS], same, remarks)
+    return Evidence(subjects[:MAX_SUBJECTS], same, remarks, *_units(list(records.values())))
+
+
+def _units(records: Sequence[AnyRecord]) -> tuple[str, str]:
+    """Returns what was scored and what intervals are over, in the singular; ``text`` where records differ."""
+    manifests = [record.manifest for record in records if isinstance(record, ComparisonRecord | PerplexityRecord)]
+    scored = {unit_name(manifest.split) for manifest in manifests}
+    drawn = {drawn_unit(manifest.split, manifest.clusters) for manifest in manifests}
+    return _only(scored), _only(drawn)
+
+
+def _only(units: set[str]) -> str:
+    return units.pop() if len(units) == 1 else "text"
 
 
 _Drawn = ComparisonRecord | PerplexityRecord | PasskeyRecord | TasksRecord | InspectionRecord | FinetuneRecord

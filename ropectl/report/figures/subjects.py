@@ -28,7 +28,7 @@ class Point:
         low: Lower end of its interval.
         high: Upper end.
         beyond: True if the length is more than the method is made for.
-        samples: Number of documents or trials.
+        samples: Number of documents, windows of them, or trials.
     """
 
     length: int
@@ -135,6 +135,8 @@ class Evidence:
         subjects: What was measured, in the order of the record.
         same_tokens: Whether all subjects read the text in the same tokens; else perplexities do not compare.
         remarks: Sentences that belong under every figure of perplexity.
+        text_unit: What perplexities are of, in the singular: ``document`` or ``window``.
+        drawn_unit: What their intervals are over.
         geometry: Of the model as it was trained, where it is one and known.
         target_length: L' [tokens], where it is known.
     """
@@ -142,6 +144,8 @@ class Evidence:
     subjects: Sequence[Subject]
     same_tokens: bool = True
     remarks: Sequence[str] = ()
+    text_unit: str = "document"
+    drawn_unit: str = "document"
     geometry: RopeGeometry | None = None
     target_length: int | None = None
 

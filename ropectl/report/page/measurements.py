@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ropectl.data.units import counted, scored_units, unit_name
 from ropectl.records import (
+    ComparisonManifest,
     HarnessRecord,
     InspectionRecord,
     PasskeyRecord,
+    PerplexityManifest,
     PerplexityRecord,
     RuntimeCheckRecord,
     TasksRecord,
@@ -44,7 +47,8 @@ def perplexity_sections(record: PerplexityRecord) -> list[Section]:
     main, *others = perplexity_tables(record)
     tables: list[Block] = [replace(main, title=f"{main.title}, {short_spec(record.method)}")]
     if record.unscaled:
-        tables.append(points_table("The unscaled model on the same targets", record.unscaled))
+        unit = unit_name(record.manifest.split)
+        tables.append(points_table("The unscaled model on the same targets", record.unscaled, unit))
     legend = [replace(part, tone=NOTE) for part in beyond_legend(point.beyond_capacity for point in points)]
     return [
         Section("Verdict", "verdict", verdict or [_lowest(record)]),
@@ -66,22 +70,37 @@ def _lowest(record: PerplexityRecord) -> Sentence:
 
 
 def _protocol(record: PerplexityRecord) -> Section:
-    documents, bos = record.manifest.documents, record.bos
+    bos = record.bos
     rows = (
         ("Protocol", record.protocol),
         ("Preset", setting_text(record.preset)),
         ("Stride [tokens]", setting_text(record.stride)),
         ("Text", record.text),
-        ("Documents", str(len(documents))),
+        *units_scored(len(record.manifest.documents), record.manifest),
         ("Windows begin with", bos.token or "no beginning-of-sequence token"),
         ("BOS policy", bos.policy or NOT_AVAILABLE),
     )
-    return Section("Protocol", "protocol", [facts("", rows), *document_list(documents)])
+    return Section("Protocol", "protocol", [facts("", rows), *unit_list(record.manifest)])
 
 
-def document_list(documents: list[str]) -> list[Block]:
-    """Returns the names of documents, folded; empty if there are none."""
-    return [Hidden(f"The {len(documents)} documents", [Points(documents)])] if documents else []
+def units_scored(count: int, manifest: PerplexityManifest | ComparisonManifest) -> list[tuple[str, str]]:
+    """Returns as facts how many documents were scored, or how many windows of how many tokens.
+
+    Args:
+        count: Documents or windows.
+        manifest: What it says about them.
+    """
+    split = manifest.split
+    if split is None:
+        return [("Documents scored", str(count))]
+    units = scored_units(count, split, manifest.clusters)
+    return [("Windows scored", f"{units}, evenly spread over each"), ("Tokens of a window", f"{split:,}")]
+
+
+def unit_list(manifest: PerplexityManifest | ComparisonManifest) -> list[Block]:
+    """Returns the names of the documents or windows, folded; empty if there are none."""
+    names = manifest.documents
+    return [Hidden(f"The {counted(len(names), unit_name(manifest.split))}", [Points(names)])] if names else []
 
 
 def passkey_sections(record: PasskeyRecord) -> list[Section]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ropectl.data.units import drawn_unit, unit_name
 from ropectl.errors import ConfigError
 from ropectl.records import ComparisonRecord, MethodRow, to_json
 from ropectl.report.blocks import Block, Commands, Figures, Hidden, Section
@@ -37,15 +38,16 @@ def methods_section(record: ComparisonRecord, curves: Mapping[str, Figures]) -> 
         record: The comparison.
         curves: Figures of trainings, by training id.
     """
-    trained = record.geometry.original_max_position_embeddings
+    trained, unit = record.geometry.original_max_position_embeddings, unit_name(record.manifest.split)
     seen: set[str] = set()
     sections = []
     for index, (row, name) in enumerate(zip(record.rows, row_names(record.rows), strict=True)):
         blocks = [] if row.method in seen else method_blocks(row.method)
         seen.add(row.method)
         blocks.append(reach_bars(to_json(row.reach), record.target_length, trained, is_short=True))
-        blocks += [*_training(row, curves), *_numbers(row, trained)]
-        blocks += verdict_tables({"models": row.reach.models_at, "uses": row.reach.uses_at})
+        blocks += [*_training(row, curves), *_numbers(row, trained, unit)]
+        judged = {"models": row.reach.models_at, "uses": row.reach.uses_at}
+        blocks += verdict_tables(judged, drawn_unit(record.manifest.split, record.manifest.clusters))
         commands = row_commands(record, row)
         if commands:
             blocks.append(Hidden("Commands that give these numbers", [Commands(commands)]))
@@ -120,13 +122,13 @@ def _training(row: MethodRow, curves: Mapping[str, Figures]) -> list[Block]:
     return [Sentence("Measured after its own training:"), facts("", rows), *([found] if found else [])]
 
 
-def _numbers(row: MethodRow, trained: int) -> list[Block]:
+def _numbers(row: MethodRow, trained: int, unit: str) -> list[Block]:
     """Returns every number of a row with its interval and what it was measured on."""
     blocks: list[Block] = []
     if row.perplexity:
-        blocks.append(points_table("Perplexity, first N tokens of each document", row.perplexity))
+        blocks.append(points_table(f"Perplexity, first N tokens of each {unit}", row.perplexity, unit))
     if row.tail:
-        blocks.append(points_table("Perplexity of the same last tokens, given N", row.tail))
+        blocks.append(points_table("Perplexity of the same last tokens, given N", row.tail, unit))
         blocks.extend(gain_tables(row.tail, trained))
     if row.passkey:
         by_depth, by_length = passkey_tables(row.passkey)

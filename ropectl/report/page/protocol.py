@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ropectl.data.units import drawn_unit, unit_name
 from ropectl.evaluate.shared_config import USES_ACCURACY
 from ropectl.records import ComparisonRecord, PasskeyRecord, PerplexityRecord, TasksRecord
 from ropectl.records.reading import AnyRecord
 from ropectl.report.blocks import Block, Command, Commands, Points, Section
 from ropectl.report.document import NOTE, Sentence, facts
 from ropectl.report.page.commands import comparison_command, measurement_command, typed_command
-from ropectl.report.page.measurements import document_list, hash_text
+from ropectl.report.page.measurements import hash_text, unit_list, units_scored
 from ropectl.report.page.trainings import settings_list
 from ropectl.report.tables.words import NONE_MARK
 from ropectl.report.views.compare_methods import failures
@@ -26,11 +27,11 @@ def comparison_protocol(record: ComparisonRecord) -> Section:
     points = [point for row in record.rows for point in (*row.perplexity, *row.tail)]
     rows = (
         ("Text", record.text),
-        ("Documents scored", str(max((point.num_documents for point in points), default=0))),
+        *units_scored(max((point.num_documents for point in points), default=0), manifest),
         ("Begins with", "no beginning-of-sequence token" if bos is None else f"token {bos}, never scored"),
         ("Tokens, SHA-256", hash_text(manifest.tokens_sha256)),
     )
-    blocks: list[Block] = [Points(_rules(record)), facts("", rows), *document_list(manifest.documents)]
+    blocks: list[Block] = [Points(_rules(record)), facts("", rows), *unit_list(manifest)]
     if manifest.finetune:
         settings = manifest.finetune.get("settings")
         blocks.append(settings_list("Settings of the trainings", settings if isinstance(settings, dict) else {}))
@@ -41,10 +42,19 @@ def _rules(record: ComparisonRecord) -> list[str]:
     """Returns in sentences how each number is measured and judged."""
     config, targets = record.manifest.config, record.manifest.tail_targets_per_document
     lengths = ", ".join(f"{length:,}" for length in record.lengths)
-    rules = [
-        f"Perplexity: the first N tokens of each document in one window, all of them scored, N = {lengths}. The same "
-        "documents at every length; exp of the summed loss over the number of scored tokens.",
-        f"models: the same last {targets or 'K'} tokens of each document, given the N tokens that end with them. A length counts "
+    split = record.manifest.split
+    unit, beginning, rules = unit_name(split), "each document in one window", []
+    if split is not None:
+        beginning = "each window"
+        rules.append(
+            f"Documents are cut into disjoint windows of {split:,} tokens, which count as documents of their own; those that "
+            f"are scored are taken from all documents in turn and spread evenly over each. Intervals are over "
+            f"{drawn_unit(split, record.manifest.clusters)}s."
+        )
+    rules += [
+        f"Perplexity: the first N tokens of {beginning}, all of them scored, N = {lengths}. The same "
+        f"{unit}s at every length; exp of the summed loss over the number of scored tokens.",
+        f"models: the same last {targets or 'K'} tokens of each {unit}, given the N tokens that end with them. A length counts "
         f"if the upper end of the paired bootstrap 95 % interval of the mean difference to the unscaled model at its trained "
         f"length is at most {config.get('tolerance', 'the tolerance')} nats.",
     ]

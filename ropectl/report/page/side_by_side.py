@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ropectl.data.units import counted, unit_name
 from ropectl.records import (
     ComparisonRecord,
     FinetuneRecord,
@@ -15,6 +16,7 @@ from ropectl.records import (
     Reach,
     UnfinishedTraining,
 )
+from ropectl.records.reading import AnyRecord
 from ropectl.report.blocks import Block
 from ropectl.report.document import NOTE, WARNING, Cell, Column, Row, Sentence, Table
 from ropectl.report.page.joint_differences import joint_differences
@@ -91,10 +93,11 @@ def _differing(runs: Sequence[Run]) -> list[Table]:
 def _measurements(runs: Sequence[Run]) -> list[Block]:
     found = [(protocol, each) for number, run in enumerate(runs, 1) for protocol, each in _subjects(run, number)]
     blocks: list[Block] = []
+    units = {run.name: _unit(run.record) for run in runs}
     protocols = dict.fromkeys(protocol for protocol, each in found if each.perplexity)
     for protocol in sorted(protocols, key=lambda name: name != "prefix"):
         title = "Perplexity" if protocol == "prefix" else f"Perplexity, protocol {protocol}"
-        blocks += _perplexity(title, [each for own, each in found if each.perplexity and own == protocol])
+        blocks += _perplexity(title, [each for own, each in found if each.perplexity and own == protocol], units)
     retrieving = [each for _, each in found if each.passkey]
     if retrieving:
         lengths = sorted({entry.length for each in retrieving for entry in each.passkey})
@@ -145,7 +148,12 @@ def _documents(record: ComparisonRecord | PerplexityRecord) -> tuple[str, ...]:
     return (sha256,) if sha256 else (record.model, record.text)
 
 
-def _perplexity(title: str, subjects: Sequence[MeasuredSubject]) -> list[Block]:
+def _unit(record: AnyRecord) -> str:
+    """Returns what the perplexities of a record count, in the singular."""
+    return unit_name(record.manifest.split if isinstance(record, ComparisonRecord | PerplexityRecord) else None)
+
+
+def _perplexity(title: str, subjects: Sequence[MeasuredSubject], units: Mapping[str, str]) -> list[Block]:
     """Returns perplexities by length; the best of a length is marked if all were measured on the same documents."""
     lengths = sorted({point.context_length for each in subjects for point in each.perplexity})
 
@@ -163,15 +171,15 @@ def _perplexity(title: str, subjects: Sequence[MeasuredSubject]) -> list[Block]:
         return [table]
     text = (
         f"No best is marked at {', '.join(apart)}: the runs scored different documents or tokens there, so "
-        f"these perplexities cannot be compared ({_counts(subjects)})."
+        f"these perplexities cannot be compared ({_counts(subjects, units)})."
     )
     return [table, Sentence(text, WARNING)]
 
 
-def _counts(subjects: Sequence[MeasuredSubject]) -> str:
-    """Returns how many documents each run scored."""
+def _counts(subjects: Sequence[MeasuredSubject], units: Mapping[str, str]) -> str:
+    """Returns how many documents each run scored, or windows."""
     counts: dict[str, int] = {}
     for each in subjects:
         run = each.name.partition(": ")[0]
         counts[run] = max([counts.get(run, 0), *(point.num_documents for point in each.perplexity)])
-    return "; ".join(f"{run}: {count:,} document{'' if count == 1 else 's'}" for run, count in counts.items())
+    return "; ".join(f"{run}: {counted(count, units[run])}" for run, count in counts.items())

@@ -10,6 +10,9 @@ from ropectl.report.document import BAD, GOOD, Cell, Row, Sentence, Table, cells
 from ropectl.report.tables.by_length import LengthGrid, MeasuredSubject
 from ropectl.report.tables.words import NONE_MARK, NOT_AVAILABLE, OPEN_MARK
 
+#: What losses are judged on, unless windows of a single document are.
+DOCUMENT = "document"
+
 #: Sorts after every length that has a limit.
 UNLIMITED = float(2**63)
 
@@ -49,25 +52,30 @@ def _reach(each: MeasuredSubject, sense: str, target: int | None) -> Cell:
     )
 
 
-def reach_legend(reaches: Mapping[str, Reach], trained_length: int = 0) -> list[Sentence]:
+def reach_legend(reaches: Mapping[str, Reach], trained_length: int = 0, unit: str = DOCUMENT) -> list[Sentence]:
     """Returns what the marks of lengths mean: none of them, and not resolved, with what would resolve it.
 
     Args:
         reaches: How far each row reaches, by name.
         trained_length: L [tokens]; 0 where rows differ in it.
+        unit: What ``models`` is judged on.
     """
     found = []
-    if any(getattr(each, sense) == 0 and not each.is_open(sense) for each in reaches.values() for sense in _SENSES):
+    if any(
+        getattr(each, sense) == 0 and not each.is_open(sense)
+        for each in reaches.values()
+        for sense in ("models", "uses")
+    ):
         found.append(Sentence(f"{NONE_MARK} at no evaluated length"))
-    wanted = [text for sense, units in _SENSES.items() if (text := _to_resolve(reaches, sense, units, trained_length))]
+    wanted = [
+        text
+        for sense, units in (("models", f"{unit}s"), ("uses", "prompts"))
+        if (text := _to_resolve(reaches, sense, units, trained_length))
+    ]
     if wanted:
         found.append(Sentence(f"{OPEN_MARK} not resolved past there: the 95 % interval holds the limit"))
         found.append(Sentence(f"To resolve the next length: {'; '.join(wanted)}."))
     return found
-
-
-#: What is judged, and on what.
-_SENSES = {"models": "documents", "uses": "prompts"}
 
 
 def _to_resolve(reaches: Mapping[str, Reach], sense: str, units: str, trained: int) -> str:
@@ -85,11 +93,12 @@ def _to_resolve(reaches: Mapping[str, Reach], sense: str, units: str, trained: i
     return f"{sense} {text} {units}, of which {measured} were measured"
 
 
-def verdict_tables(verdicts: Mapping[str, Sequence[LengthVerdict]]) -> list[Table]:
+def verdict_tables(verdicts: Mapping[str, Sequence[LengthVerdict]], unit: str = DOCUMENT) -> list[Table]:
     """Returns the outcome at each length, what it was judged on, and how much would resolve what is open.
 
     Args:
         verdicts: By ``models`` and ``uses``; one without any is left out.
+        unit: What ``models`` is judged on.
     """
     tables = []
     for sense, found in verdicts.items():
@@ -114,7 +123,7 @@ def verdict_tables(verdicts: Mapping[str, Sequence[LengthVerdict]]) -> list[Tabl
             tone = {"yes": GOOD, "no": BAD}.get(one.outcome, "")
             values = [Cell(one.outcome, tone=tone), *cells([form.format(one.value), interval, str(one.units), needed])]
             rows.append(Row(str(one.length), values))
-        units = _SENSES[sense]
+        units = f"{unit}s" if sense == "models" else "prompts"
         heads = columns(["verdict", judged, "95 % interval", units, "would resolve it"])
         tables.append(Table(title, "context", heads, rows))
     return tables

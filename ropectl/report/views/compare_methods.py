@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from ropectl.data.units import drawn_unit
+from ropectl.evaluate.statistics import independent_units
 from ropectl.records import FEW_DOCUMENTS, ComparisonRecord, MethodRow
 from ropectl.report.document import BAD, Cell, Column, Part, Sentence, Table, View
 from ropectl.report.graphics import chosen, curve, curve_ends, curve_scale
@@ -140,13 +142,15 @@ def legends(record: ComparisonRecord, tables: Sequence[Table]) -> Iterator[Part]
     yield from reach_legend(
         dict(zip(row_names(rows), (row.reach for row in rows), strict=True)),
         record.geometry.original_max_position_embeddings,
+        unit := drawn_unit(record.manifest.split, record.manifest.clusters),
     )
     if not same_tokens:
         yield Sentence("Models read the text in different tokens: bits per byte compare them, perplexities do not.")
     yield from _curve_legend(record)
-    num_documents = max((point.num_documents for row in rows for point in row.tail), default=0)
-    if 0 < num_documents < FEW_DOCUMENTS:
-        yield Sentence(f"models: judged on few documents ({num_documents}, at least {FEW_DOCUMENTS} wanted)")
+    clusters = record.manifest.clusters
+    units = max((independent_units(point.num_documents, clusters) for row in rows for point in row.tail), default=0)
+    if 0 < units < FEW_DOCUMENTS:
+        yield Sentence(f"models: judged on few {unit}s ({units}, at least {FEW_DOCUMENTS} wanted)")
 
 
 def _curve_legend(record: ComparisonRecord) -> Iterator[Part]:

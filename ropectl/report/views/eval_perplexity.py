@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ropectl.data.units import drawn_unit, scored_units, unit_name
 from ropectl.evaluate.perplexity.presets import PRESETS
 from ropectl.records import PerplexityPoint, PerplexityRecord, PositionBin
 from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table, View, cells, columns
@@ -27,11 +28,13 @@ def perplexity_tables(record: PerplexityRecord) -> list[Table]:
     points, stride = record.points, f", stride {record.stride}" if record.stride else ""
     preset = f", preset {record.preset}" if record.preset else ""
     title = f"Perplexity, protocol {record.protocol}{stride}{preset}"
-    tables = [points_table(title, points, _shows_mean(record))]
+    tables = [points_table(title, points, unit_name(record.manifest.split), _shows_mean(record))]
     if record.protocol == "key-tokens":
         tables.append(_key_table(points))
     tables.extend(gain_tables(points, record.geometry.original_max_position_embeddings))
-    tables.extend(verdict_tables({"models": record.reach.models_at}))
+    tables.extend(
+        verdict_tables({"models": record.reach.models_at}, drawn_unit(record.manifest.split, record.manifest.clusters))
+    )
     tables.extend([_position_table(point) for point in points if point.positions][-1:])
     return tables
 
@@ -40,18 +43,19 @@ def _shows_mean(record: PerplexityRecord) -> bool:
     return record.preset in PRESETS and PRESETS[record.preset].shows_window_mean
 
 
-def points_table(title: str, points: Sequence[PerplexityPoint], shows_mean: bool = False) -> Table:
+def points_table(title: str, points: Sequence[PerplexityPoint], unit: str, shows_mean: bool = False) -> Table:
     """Returns perplexities with their intervals, and what they were measured on.
 
     Args:
         title: Of the table.
         points: One a row.
+        unit: What was scored, in the singular: ``document`` or ``window``.
         shows_mean: Whether to add the mean over windows, which some scripts print.
     """
     mean = [Column("window mean")] if shows_mean else []
     heads = [
         *(Column("perplexity"), *mean, Column("95 % interval"), Column("nats a token", is_detail=True)),
-        *(Column("bits/byte"), Column("tokens"), Column("documents", is_detail=True)),
+        *(Column("bits/byte"), Column("tokens"), Column(f"{unit}s", is_detail=True)),
     ]
     rows = []
     for point in points:
@@ -68,12 +72,11 @@ def points_table(title: str, points: Sequence[PerplexityPoint], shows_mean: bool
 
 def _conditions(record: PerplexityRecord) -> list[str]:
     """Returns what the numbers depend on, as sentences."""
-    bos, documents = record.bos, record.manifest.documents
+    bos, manifest = record.bos, record.manifest
     begins = f"begins with {bos.token}, never scored" if bos.token else "begins without a BOS token"
-    lines = [
-        f"{len(documents)} document{'s' if len(documents) != 1 else ''} of {record.text}; every window {begins} "
-        f"(--bos {bos.policy})."
-    ]
+    units = scored_units(len(manifest.documents), manifest.split, manifest.clusters)
+    size = f" ({manifest.split} tokens each)" if manifest.split is not None else ""
+    lines = [f"{units} of {record.text}{size}; every window {begins} (--bos {bos.policy})."]
     if record.preset and _shows_mean(record):
         lines.append(
             f"window mean: exp of the mean of each window's mean loss, as in {PRESETS[record.preset].reference}; "

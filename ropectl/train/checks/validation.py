@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ropectl.data.selection import select_documents
 from ropectl.data.sources import open_source, same_source
-from ropectl.data.tokens import DocumentSet, select_documents
+from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.perplexity.protocols.prefix import Prefix
 from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
 from ropectl.evaluate.retrieval.passkey_cells import by_length, passkey_cells
 from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, count_tokens, depth_grid
-from ropectl.evaluate.setup import default_lengths, missing_lengths_notes
+from ropectl.evaluate.scored_text import missing_lengths_notes
+from ropectl.evaluate.setup import default_lengths
 from ropectl.hf.config.dialects import text_section
 from ropectl.hf.config.source import ModelSource
 from ropectl.rope.method import ScalingMethod

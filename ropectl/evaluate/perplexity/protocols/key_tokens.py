@@ -146,11 +146,11 @@ def _key_masks(request: PerplexityRequest, long: dict[int, Tensor], losses: Loss
 def _point(request: PerplexityRequest, length: int, long: Tensor, keys: Tensor) -> PerplexityPoint:
     from ropectl.evaluate.perplexity.tally import summarize
 
-    beyond = request.beyond(length)
-    every = summarize(length, long.sum(dim=1).tolist(), [long.shape[1]] * len(long), beyond)
+    beyond, clusters = request.beyond(length), request.documents.clusters
+    every = summarize(length, long.sum(dim=1).tolist(), [long.shape[1]] * len(long), beyond, clusters)
     of_keys = long.masked_fill(~keys, 0.0)
     return replace(
-        summarize(length, of_keys.sum(dim=1).tolist(), keys.sum(dim=1).tolist(), beyond),
+        summarize(length, of_keys.sum(dim=1).tolist(), keys.sum(dim=1).tolist(), beyond, clusters),
         short_context=_short_context(request, length),
         num_candidates=every.num_tokens,
         candidates_perplexity=every.perplexity,
