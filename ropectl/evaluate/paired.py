@@ -33,6 +33,8 @@ def loss_difference(
     counts = tokens_by_document(ours)
     if not counts or counts != tokens_by_document(theirs):
         return None
+    if len(clusters or ()) != len(counts):  # a record that was edited
+        clusters = None
     sums = [a - b for a, b in zip(ours.document_nll_sums, theirs.document_nll_sums, strict=True)]
     value = math.fsum(sums) / math.fsum(counts)
     interval = mean_interval(sums, counts, clusters)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ropectl.data.units import drawn_unit
+from ropectl.data.units import drawn_unit, scored_units
 from ropectl.evaluate.statistics import independent_units
 from ropectl.records import FEW_DOCUMENTS, ComparisonRecord, MethodRow
 from ropectl.report.document import BAD, Cell, Column, Part, Sentence, Table, View
@@ -134,6 +134,10 @@ def _drawn(subjects: Sequence[MeasuredSubject], lengths: Sequence[int], same_tok
 def legends(record: ComparisonRecord, tables: Sequence[Table]) -> Iterator[Part]:
     """Yields what the marks and the missing numbers of the tables mean."""
     rows, same_tokens = record.rows, record.same_tokens
+    manifest = record.manifest
+    if manifest.documents:
+        scored = scored_units(len(manifest.documents), manifest.split, manifest.clusters)
+        yield Sentence(f"{scored} of {record.text}")
     yield from best_note(tables, "" if same_tokens else "; perplexities compare within a model only")
     yield from beyond_legend(
         (point.beyond_capacity for row in rows for point in row.perplexity),
@@ -142,13 +146,14 @@ def legends(record: ComparisonRecord, tables: Sequence[Table]) -> Iterator[Part]
     yield from reach_legend(
         dict(zip(row_names(rows), (row.reach for row in rows), strict=True)),
         record.geometry.original_max_position_embeddings,
-        unit := drawn_unit(record.manifest.split, record.manifest.clusters),
+        unit := drawn_unit(manifest.split, manifest.clusters),
     )
     if not same_tokens:
         yield Sentence("Models read the text in different tokens: bits per byte compare them, perplexities do not.")
     yield from _curve_legend(record)
-    clusters = record.manifest.clusters
-    units = max((independent_units(point.num_documents, clusters) for row in rows for point in row.tail), default=0)
+    units = max(
+        (independent_units(point.num_documents, manifest.clusters) for row in rows for point in row.tail), default=0
+    )
     if 0 < units < FEW_DOCUMENTS:
         yield Sentence(f"models: judged on few {unit}s ({units}, at least {FEW_DOCUMENTS} wanted)")
 
