@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ropectl.compare.differences import picked_index
+from ropectl.evaluate.verdict_sentences import doubt
 from ropectl.evaluate.verdicts import short_delta
 from ropectl.records import NO_CHANGE, MethodRow, Pick, Reach
 from ropectl.rope.method import short_spec
@@ -155,29 +156,22 @@ def _unmet(row: Mapping[str, Any], name: str, target_length: int, limits: Mappin
     for point in row["perplexity"]:
         value = point["perplexity"]
         if above is not None and value is not None and value > above and point["context_length"] <= target_length:
-            yield f"{name} has perplexity {value:.4g} at {point['context_length']} tokens: above --fail-above {above:g}."
+            yield (
+                f"{name} has perplexity {value:.4g} at {point['context_length']} tokens: above --fail-above {above:g}"
+                f"{doubt(point, above, '.4g')}."
+            )
     for entry in row["passkey"]:
         if accuracy is not None and entry["accuracy"] < accuracy and entry["length"] <= target_length:
             yield (
                 f"{name} retrieves {entry['correct']} of {entry['trials']} passkeys at {entry['length']} tokens: "
-                f"below --min-accuracy {accuracy:g}{_certainty(entry['ci_high'] < accuracy, entry)}."
+                f"below --min-accuracy {accuracy:g}{doubt(entry, accuracy, '.0%')}."
             )
     delta = row["short_delta"]
     if rise is not None and delta is None:
         yield f"{name} has no perplexity change up to the trained length to compare with --max-short-regression {rise:g}."
     if rise is not None and delta is not None and delta > rise:
-        low, high = row.get("short_delta_ci_low"), row.get("short_delta_ci_high")
-        is_sure = low is not None and low > rise
+        interval = {"ci_low": row.get("short_delta_ci_low"), "ci_high": row.get("short_delta_ci_high")}
         yield (
             f"{name} raises perplexity up to the trained length by {delta:.2%}: above --max-short-regression {rise:g}"
-            f"{_certainty(is_sure, {'ci_low': low, 'ci_high': high})}."
+            f"{doubt(interval, rise, '.2%')}."
         )
-
-
-def _certainty(is_sure: bool, measured: Mapping[str, Any]) -> str:
-    """Returns what to add where chance alone may be what is on the wrong side of a limit."""
-    low, high = measured["ci_low"], measured["ci_high"]
-    if is_sure:
-        return ""
-    interval = "no interval" if low is None or high is None else f"95 % interval {low:.1%} to {high:.1%}"
-    return f" (not resolved: {interval})"

@@ -93,5 +93,21 @@ def limit_messages(points: Sequence[Mapping[str, Any]], limit: float) -> list[st
                 f"No perplexity was measured at {length} tokens: --fail-above {limit:g} cannot be kept there."
             )
         elif value > limit:
-            messages.append(f"The perplexity at {length} tokens is {value:.6g}, above {limit:g} (--fail-above).")
+            messages.append(
+                f"The perplexity at {length} tokens is {value:.6g}, above {limit:g} (--fail-above){doubt(point, limit, '.6g')}."
+            )
     return messages
+
+
+def doubt(measured: Mapping[str, Any], limit: float, form: str) -> str:
+    """Returns what to add to a limit that is not kept, where chance alone may be why: its interval; else nothing.
+
+    Args:
+        measured: What is on the wrong side of the limit, with ``ci_low`` and ``ci_high``.
+        limit: The limit.
+        form: How its numbers are written.
+    """
+    low, high = measured.get("ci_low"), measured.get("ci_high")
+    if low is None or high is None:
+        return " (no interval)"
+    return f" (not resolved: 95 % interval {low:{form}} to {high:{form}})" if low <= limit <= high else ""

@@ -169,3 +169,10 @@ def test_a_price_that_was_not_judged_keeps_no_limit() -> None:
     unjudged = {**row_json("pi:factor=4"), "short_delta": None}
     assert len(unmet_gates(record([unjudged], PICK, max_short_regression=0.1))) == 1
     assert not unmet_gates(record([unjudged], PICK, min_accuracy=0.1))
+
+
+def test_a_limit_that_chance_may_have_missed_is_said_so() -> None:
+    """20 of 25 are below 0.9 and may be 0.9; none of 25 is not."""
+    unsure, sure = unmet_gates(record([row_json("pi:factor=4")], PICK, target_length=2048, min_accuracy=0.9))
+    assert "20 of 25" in unsure and unsure.endswith("(not resolved: 95 % interval 61% to 91%).")
+    assert "0 of 25" in sure and "not resolved" not in sure

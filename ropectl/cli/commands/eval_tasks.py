@@ -62,18 +62,14 @@ def eval_tasks(
     output.check_one_process("eval-tasks")
     output.check_new(out, overwrite, settings)
     from ropectl.cli.progress import BarReporter
-    from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks
+    from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks, failed_gate
     from ropectl.report.views.eval_tasks import VIEW
 
     with BarReporter() as reporter:
         record = evaluate_tasks(settings, reporter)
     output.present(record, VIEW, format, out)
-    limit = settings.min_score
-    failed = [entry for entry in record["average"] if limit is not None and entry["score"] < limit]
-    if failed:
-        output.gate_failed(
-            [f"At {entry['length']} tokens the score is {entry['score']:.3f}, below {limit:g}." for entry in failed]
-        )
+    if messages := failed_gate(record, settings.min_score):
+        output.gate_failed(messages)
 
 
 def _check_unused(out: Path | None, limit: float | None, option: str) -> None:

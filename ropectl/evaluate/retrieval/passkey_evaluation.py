@@ -26,7 +26,7 @@ from ropectl.evaluate.retrieval.prompts import (
 )
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import USES_ACCURACY, evenly_spaced
-from ropectl.evaluate.verdict_sentences import open_sentences
+from ropectl.evaluate.verdict_sentences import doubt, open_sentences
 from ropectl.evaluate.verdicts import Reached, longest_without_a_miss, reached, uses_verdicts
 from ropectl.records import PasskeyLength, PasskeyManifest, PasskeyRecord, UsesReach, to_json
 from ropectl.reporter import Reporter
@@ -166,7 +166,7 @@ def failed_gate(record: dict[str, Any], min_accuracy: float | None) -> list[str]
         return []
     return [
         f"{entry['length']} tokens: {entry['accuracy']:.1%} of {entry['trials']} keys found, "
-        f"below --min-accuracy {min_accuracy:g}."
+        f"below --min-accuracy {min_accuracy:g}{doubt(entry, min_accuracy, '.1%')}."
         for entry in record["lengths"]
         if entry["accuracy"] < min_accuracy
     ]

@@ -6,7 +6,7 @@ Whatever runs models is imported where it is first needed, as in :mod:`ropectl.e
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from ropectl.evaluate.retrieval.task_scores import average, average_uses, nothin
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import DEFAULT_TEXT, evenly_spaced
 from ropectl.evaluate.tasks_config import TasksConfig
+from ropectl.evaluate.verdict_sentences import doubt
 from ropectl.lengths import format_length
 from ropectl.records import EvaluationRecord, PlannedTask, TasksManifest, TasksReach, TasksRecord, to_json
 from ropectl.reporter import Reporter
@@ -138,6 +139,17 @@ def evaluate_tasks(config: TasksConfig | None = None, reporter: Reporter | None 
         manifest=TasksManifest(**manifest(setup), plan=plan),
     )
     return to_json(record)
+
+
+def failed_gate(record: Mapping[str, Any], min_score: float | None) -> list[str]:
+    """Returns a line for each length whose average is below the wanted one; none without one."""
+    if min_score is None:
+        return []
+    return [
+        f"At {entry['length']} tokens the score is {entry['score']:.3f}, below {min_score:g}{doubt(entry, min_score, '.3f')}."
+        for entry in record["average"]
+        if entry["score"] < min_score
+    ]
 
 
 def plan_tasks(config: TasksConfig) -> dict[str, Any]:
