@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ropectl.records import FinetuneRecord, MetricsLine, TrainingRecord, TrainingSummary, UnfinishedTraining, to_json
+from ropectl.records import FinetuneRecord, MetricsLine, TrainingRecord, TrainingSummary, UnfinishedTraining
 from ropectl.report.blocks import Block, Command, Commands, Hidden, Section
 from ropectl.report.document import LEAD, WARNING, Sentence, Table, facts
 from ropectl.report.page.commands import typed_command
@@ -36,7 +36,6 @@ def finetune_sections(record: FinetuneRecord, metrics: Sequence[MetricsLine]) ->
         ("Tokens a sequence", count_text(training.seq_len)),
         ("Epochs", NOT_AVAILABLE if training.epochs is None else f"{training.epochs:.2g}"),
         ("Loss of the first step", _loss(training.first_loss)),
-        *((name, setting_text(value)) for name, value in to_json(training.engine).items()),
     )
     summary: list[Block] = [facts("", rows), *_history(metrics), settings_list("Settings", training.settings)]
     return [Section("What it changed", "verdict", blocks), Section("Training", "training", summary)]
