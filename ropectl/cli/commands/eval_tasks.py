@@ -63,11 +63,10 @@ def eval_tasks(
     output.check_new(out, overwrite, settings)
     from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks
-    from ropectl.report.views.eval_tasks import VIEW
 
     with BarReporter() as reporter:
         record = evaluate_tasks(settings, reporter)
-    output.present(record, VIEW, format, out)
+    output.present(record, format, out)
     limit = settings.min_score
     failed = [entry for entry in record["average"] if limit is not None and entry["score"] < limit]
     if failed:
@@ -113,7 +112,7 @@ def _print_list(form: str) -> None:
 
     check_format(form, LIST, "--list")
     kinds = list(all_tasks().values())
-    output.show([describe_task(kind) for kind in kinds], LIST, form, kinds)
+    output.show_as([describe_task(kind) for kind in kinds], LIST, form, kinds)
 
 
 def _print_preview(settings: TasksConfig, task: str | None, form: str) -> None:
@@ -128,7 +127,7 @@ def _print_preview(settings: TasksConfig, task: str | None, form: str) -> None:
         if form == HUMAN:
             for text in record["notes"]:
                 output.note(text)
-        output.show(record, PLAN, form, record)
+        output.show_as(record, PLAN, form, record)
         return
     if form not in (HUMAN, JSON):
         raise ConfigError(

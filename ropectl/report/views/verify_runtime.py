@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ropectl.records import NONE, UNDECIDED, ReadingEvidence, ReadingFit, RuntimeCheckRecord
 from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table, View, columns, facts
 from ropectl.report.tables.words import NOT_AVAILABLE
@@ -12,7 +14,11 @@ AS_MEANT = "as-meant"
 
 def runtime_check_parts(record: RuntimeCheckRecord) -> list[Part]:
     """Returns what was asked, the readings by distance, and the verdict."""
-    return [facts("", _facts(record)), readings_table(record), *verdict_sentences(record)]
+    return [
+        replace(facts("", _facts(record)), name="What was compared"),
+        readings_table(record),
+        *verdict_sentences(record),
+    ]
 
 
 def readings_table(record: RuntimeCheckRecord) -> Table:
@@ -119,4 +125,4 @@ def _known(evidence: ReadingEvidence) -> str:
     return ways.get(evidence.kind, "not known for this server; its answers are checked")
 
 
-VIEW = View(runtime_check_parts, is_headed=False)
+VIEW = View(runtime_check_parts, "What a runtime computes of {model}", is_headed=False)

@@ -12,6 +12,8 @@ from ropectl.printable import printable
 from ropectl.records import (
     ComparisonRecord,
     Difference,
+    FinetuneRecord,
+    HarnessRecord,
     PasskeyCell,
     PasskeyLength,
     PasskeyRecord,
@@ -22,7 +24,8 @@ from ropectl.records import (
     TasksRecord,
 )
 from ropectl.records.reading import AnyRecord
-from ropectl.report.document import View
+from ropectl.report.record_views import ShownRecord, view_of
+from ropectl.report.views.harness_results import measured_metrics
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class MeasuredValue:
         ci_low: Lower end of its 95 % interval.
         ci_high: Upper end.
         n: Number of ``n_of`` that it is the result of.
-        n_of: ``tokens``, ``trials``, ``tasks`` or ``documents``.
+        n_of: ``tokens``, ``trials``, ``tasks``, ``documents`` or ``examples``.
         beyond_capacity: Whether the length is past what the method is made for.
         training: Id of the training.
         against: Of a paired difference, the method that the other number is of.
@@ -72,25 +75,32 @@ class MeasuredValue:
     seed: int | None = None
 
 
-#: The columns.
+#: The columns, and the one before them where there are several runs.
 COLUMNS = tuple(field.name for field in fields(MeasuredValue))
+RUN = "run"
 
 #: A spreadsheet would run text that begins with one of these.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def csv_text(view: View, record: AnyRecord) -> str:
-    """Returns what :func:`values_csv` does: a table of values needs no view."""
-    return values_csv(record)
+def csv_text(shown: Sequence[ShownRecord]) -> str:
+    """Returns the measured values of records: a header line, then a line each; numbers keep all digits.
+
+    Those of several runs are one table, whose first column is the run.
+    """
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    several = any(each.run for each in shown)
+    writer.writerow([*([RUN] if several else []), *COLUMNS])
+    for each in shown:
+        run = [_text(each.run)] if several else []
+        writer.writerows([*run, *map(_text, astuple(value))] for value in values_of(each.record))
+    return file.getvalue()
 
 
 def values_csv(record: AnyRecord) -> str:
-    """Returns the measured values of a record: a header line, then a line each; numbers keep all digits."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([_text(entry) for entry in astuple(value)] for value in values_of(record))
-    return file.getvalue()
+    """Returns the measured values of one record."""
+    return csv_text([ShownRecord(view_of(record), record)])
 
 
 def _text(value: str | float | None) -> str:
@@ -116,6 +126,10 @@ def values_of(record: AnyRecord) -> Values:
         yield from _passkey(record)
     elif isinstance(record, TasksRecord):
         yield from _tasks(record)
+    elif isinstance(record, FinetuneRecord):
+        yield from _finetune(record)
+    elif isinstance(record, HarnessRecord):
+        yield from _harness(record)
 
 
 def _comparison(record: ComparisonRecord) -> Values:
@@ -191,6 +205,28 @@ def _tasks(record: TasksRecord) -> Values:
             ci_low=entry.ci_low, ci_high=entry.ci_high, n=entry.tasks, n_of="tasks",
         )  # fmt: skip
     yield replace(average, measure="reach_uses", value=record.reach.uses, unit="tokens")
+
+
+def _finetune(record: FinetuneRecord) -> Values:
+    """Yields what was measured of held-out text, before the training and after it."""
+    training = record.training
+    about = MeasuredValue(record.model, record.method, training=training.id)
+    for tuned, found in ((False, training.validation_before), (True, training.validation)):
+        if found is None:
+            continue
+        own = replace(about, tuned=tuned)
+        for measure, values in (("perplexity", found.perplexity), ("passkey", found.passkey)):
+            for length, value in values.items():
+                yield replace(own, measure=measure, length=length, value=value)
+        yield replace(own, measure="short_delta", value=found.short_delta)
+
+
+def _harness(record: HarnessRecord) -> Values:
+    about = MeasuredValue(record.model, record.method or "")
+    for task, metric, value, _, count in measured_metrics(record):
+        yield replace(
+            about, task=task, measure=metric, value=value, n=count, n_of=None if count is None else "examples"
+        )
 
 
 def _points(about: MeasuredValue, points: Sequence[PerplexityPoint]) -> Values:
