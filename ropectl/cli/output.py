@@ -209,13 +209,11 @@ def show(json: Any, form: str) -> None:
     """
     from ropectl.records.reading import read_record
     from ropectl.report.record_views import view_of
-    from ropectl.report.writers.formats import JSON
 
-    if form == JSON:
-        print_json(json)
-        return
+    if form == "json":
+        return print_json(json)
     record = read_record(json, "The result")
-    show_as(json, view_of(record), form, record)
+    return show_as(json, view_of(record), form, record)
 
 
 def show_as(json: Any, view: View, form: str, record: Any) -> None:

@@ -1,7 +1,4 @@
-"""The contents of a report before anything is known about how it is written: tables, legends and sentences.
-
-The views make it from records; the terminal, Markdown, LaTeX and the HTML page are four ways to write the same parts.
-"""
+"""The contents of a report, as views make them from records, before anything is known about how they are written."""
 
 from __future__ import annotations
 
@@ -35,8 +32,7 @@ class Cell:
         value: The number that the text is of, by which readers of the page may sort; None for none.
         interval: The ends of its 95 % interval, as texts; a terminal has room for them only where the table says so.
         spread: The standard deviation over seeds, which stands beside the interval.
-        small: A line below the text, shown on the page only.
-        small_tone: Tone of the small text.
+        small: A line below the text, shown on the page only, in the tone ``small_tone``.
         url: Address that the text links to on the page; one of the package's own, never one that a record names.
     """
 

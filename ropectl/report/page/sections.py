@@ -21,6 +21,7 @@ from ropectl.records import (
 )
 from ropectl.report.blocks import Block, Download, Downloads, Figures, Page, Section
 from ropectl.report.document import Sentence
+from ropectl.report.measured_values import values_of
 from ropectl.report.page.compared import table_section, verdict_section
 from ropectl.report.page.figures import curve_drawings, figures, joint_drawings, record_drawings
 from ropectl.report.page.measurements import (
@@ -44,7 +45,7 @@ from ropectl.report.page.side_by_side import joint_tables
 from ropectl.report.page.trainings import finetune_command, finetune_sections, run_sections
 from ropectl.report.record_views import method_of, model_of, view_of
 from ropectl.report.runs_read import Run
-from ropectl.report.writers.csv import values_csv, values_of
+from ropectl.report.writers.csv import values_csv
 
 #: The sections of a single measurement, by what it is.
 _MEASURED: dict[type, Callable[[Any], list[Section]]] = {

@@ -110,15 +110,15 @@ def _lines_of_table(table: Table, width: int) -> list[Text]:
 
 
 def _with_intervals(table: Table) -> Table:
-    """Returns the table with intervals behind the numbers, where marks are."""
+    """Returns the table with intervals behind the numbers and their marks."""
     rows = [replace(row, cells=list(map(_with_interval, row.cells))) for row in table.rows]
     return replace(table, rows=rows)
 
 
 def _with_interval(cell: Cell) -> Cell:
-    if cell.interval is None:
-        return cell
-    return replace(cell, mark=f"{cell.mark} ({'-'.join(cell.interval)}){cell.spread and f' sd {cell.spread}'}")
+    spread = f" sd {cell.spread}" if cell.spread else ""
+    behind = "" if cell.interval is None else f" ({'-'.join(cell.interval)}){spread}"
+    return replace(cell, text=f"{cell.text}{cell.mark}{behind}", mark="")
 
 
 def _layout(table: Table, room: int, breaks_heads: bool, gap: int) -> _Layout:
