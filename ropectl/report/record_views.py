@@ -63,6 +63,9 @@ class ShownRecord:
     metrics: Sequence[MetricsLine] = ()
     run: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "run", printable(self.run))
+
     def parts(self) -> list[Part]:
         """Returns all tables and sentences, with the course of a training."""
         return [*self.view.parts(self.record), *finetune.course_parts(self.record, self.metrics)]

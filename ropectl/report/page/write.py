@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ropectl.errors import ConfigError
 from ropectl.output_places import check_folder, check_output, check_writable
-from ropectl.printable import printable
 from ropectl.records import FinetuneRecord
 from ropectl.report.figures.output import write_figures
 from ropectl.report.page.figures import curve_drawings, joint_drawings, record_drawings
@@ -89,10 +88,7 @@ def write_report(
 def _shown(runs: Sequence[Run]) -> list[ShownRecord]:
     """Returns the records as writers of texts take them; several are named."""
     several = len(runs) > 1
-    return [
-        ShownRecord(view_of(run.record), run.record, run.metrics, printable(run.name) if several else "")
-        for run in runs
-    ]
+    return [ShownRecord(view_of(run.record), run.record, run.metrics, run.name if several else "") for run in runs]
 
 
 def _default(runs: Sequence[Run]) -> Path:

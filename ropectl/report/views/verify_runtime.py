@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ropectl.records import NONE, UNDECIDED, ReadingEvidence, ReadingFit, RuntimeCheckRecord
-from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table, View, columns, facts
+from ropectl.report.document import BAD, GOOD, BestNote, Cell, Column, Part, Row, Sentence, Table, View, columns, facts
 from ropectl.report.tables.words import NOT_AVAILABLE
 from ropectl.rope.method import short_spec
 
@@ -14,11 +14,9 @@ AS_MEANT = "as-meant"
 
 def runtime_check_parts(record: RuntimeCheckRecord) -> list[Part]:
     """Returns what was asked, the readings by distance, and the verdict."""
-    return [
-        replace(facts("", _facts(record)), name="What was compared"),
-        readings_table(record),
-        *verdict_sentences(record),
-    ]
+    asked = replace(facts("", _facts(record)), name="What was compared")
+    marked = [BestNote("the reading that fits")] if record.winner is not None else []
+    return [asked, readings_table(record), *marked, *verdict_sentences(record)]
 
 
 def readings_table(record: RuntimeCheckRecord) -> Table:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from ropectl.report.document import BestNote, Part, Sentence, SmallTables, Table
 from ropectl.report.record_views import ShownRecord
 from ropectl.report.writers.notes import explains
-from ropectl.report.writers.tabular import STACK, STACK_DEFINITION, bodies, fits_beside, needs_page, small_body
-from ropectl.report.writers.tex_text import DEFINITION, OTHERS, latex_escape, sentence_text
+from ropectl.report.writers.tabular import STACK, STACK_DEFINITION, bodies, fits_beside, needs_page, small_bodies
+from ropectl.report.writers.tex_text import DEFINITION, OTHERS, sentence_text
 
 #: How a file begins.
 HEAD = "% Tables made by ropectl."
@@ -34,9 +34,11 @@ def latex_text(shown: Sequence[ShownRecord]) -> str:
     """Returns a float for each table of records, with the sentences under the tables that they are about."""
     labels: Counter[str] = Counter()
     blocks = []
-    for each in shown:
+    for number, each in enumerate(shown):
+        if number:
+            blocks.append("\\clearpage")  # LaTeX holds only so many floats back
         if each.run:
-            blocks.append(f"\\subsection*{{{latex_escape(each.run)}}}")
+            blocks.append(f"\\subsection*{{{sentence_text(each.run)}}}")
         floats, others = _floats(list(_fitting(each.parts())))
         blocks += [text for one in floats for text in _float_texts(one, each, labels)]
         blocks += [f"\\noindent {sentence_text(sentence)}\\par" for sentence in others]
@@ -76,7 +78,7 @@ def _float_texts(one: _Float, shown: ShownRecord, labels: Counter[str]) -> Itera
     """Yields the floats of a table: several, where it is longer than a page."""
     part = one.part
     name = part.title if isinstance(part, SmallTables) else part.name or part.title
-    pages = [small_body(part)] if isinstance(part, SmallTables) else bodies(part)
+    pages = small_bodies(part) if isinstance(part, SmallTables) else bodies(part)
     environment = "table*" if needs_page(part) else "table"
     for number, body in enumerate(pages):
         title = f"{name}, continued" if number else name

@@ -15,8 +15,9 @@ from ropectl.report.writers.tex_text import breakable, latex_escape, number_text
 #: About the width of a character; and the space between two columns, without and with marks in it.
 _CHARACTER, _GAP, _MARKED_GAP = 4.6, 8, 12
 
-#: The width of a column of a page with two, and of a page, in most styles of papers.
-_COLUMN, _PAGE = 240, 440
+#: The width of a column of a page with two, and of a page, in most styles of papers; the narrowest lines of whole pages; and
+#: the space between small tables.
+_COLUMN, _PAGE, _LINE, _BETWEEN = 240, 440, 345, 15
 
 #: The most lines of a float, of which a page holds about fifty.
 _MOST_LINES = 36
@@ -55,10 +56,18 @@ def bodies(table: Table) -> list[list[str]]:
     return pages
 
 
-def small_body(part: SmallTables) -> list[str]:
-    """Returns small tables in lines, side by side, as many as a line holds."""
+def small_bodies(part: SmallTables) -> list[list[str]]:
+    """Returns small tables in lines, side by side, as many as a line holds: a list for each page that they take."""
+    widest = max(map(_whole_width, part.tables)) + _BETWEEN
+    lines = 4 + max(len(table.rows) + len(table.title) // 20 for table in part.tables)
+    count = max(1, int(_LINE // widest)) * max(1, _MOST_LINES // lines)
+    starts = range(0, len(part.tables), count)
+    return [_side_by_side(part.tables[start : start + count]) for start in starts]
+
+
+def _side_by_side(tables: Sequence[Table]) -> list[str]:
     lines = ["{\\lineskip=1ex\\lineskiplimit=\\lineskip"]
-    for table in part.tables:
+    for table in tables:
         lines += [*_tabular(table, table.title), "\\hspace{1.5em plus 1em}"]
     return [*lines[:-1], "\\par}"]
 
