@@ -13,7 +13,7 @@ from typing import Any
 from ropectl.checkpoint.files import PICKLE_SUFFIXES, FileList, check_weights, list_files
 from ropectl.errors import ConfigError, RopectlError
 from ropectl.hf.config.source import ModelSource
-from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer
+from ropectl.hf.model.loading import LoadOptions, load_model, load_tokenizer, stored_dtype
 from ropectl.printable import first_line
 
 #: Files that an adapter may bring in place of its base's.
@@ -143,7 +143,7 @@ def written_dtype(source: ModelSource, dtype: str) -> str:
 
 def checkpoint_dtype(config: Mapping[str, Any]) -> str:
     """Returns the type in which a checkpoint's weights are stored; float32 where its config names none that is known."""
-    name = str(config.get("dtype") or config.get("torch_dtype") or "float32").removeprefix("torch.")
+    name = stored_dtype(config)
     return name if name in _DTYPES else "float32"
 
 

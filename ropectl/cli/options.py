@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -41,21 +42,30 @@ OutFile = Annotated[
 OutputFormat = Annotated[Format, typer.Option("--format", help="human or json.", rich_help_panel=RUN)]
 
 
-def _known_format(value: str) -> str:
-    if value not in formats.NAMES:
-        raise typer.BadParameter(f"{value!r} is not one of {', '.join(map(repr, formats.NAMES))}.")
-    return value
+def _format_option(names: Sequence[str], help: str) -> Any:
+    """Returns the option that chooses one of some formats."""
 
+    def known(value: str) -> str:
+        if value not in names:
+            raise typer.BadParameter(f"{value!r} is not one of {', '.join(map(repr, names))}.")
+        return value
 
-TableFormat = Annotated[
-    str,
-    typer.Option(
+    return typer.Option(
         "--format",
         metavar="NAME",
-        help=f"{', '.join(formats.NAMES[:-1])} or {formats.NAMES[-1]}; csv: one measured value a row, latex: booktabs.",
-        callback=_known_format,
-        autocompletion=lambda: list(formats.NAMES),
+        help=f"{', '.join(names[:-1])} or {names[-1]}; {help}",
+        callback=known,
+        autocompletion=lambda: list(names),
         rich_help_panel=RUN,
+    )
+
+
+TableFormat = Annotated[str, _format_option(formats.NAMES, "csv: one measured value a row, latex: booktabs.")]
+ReportFormat = Annotated[
+    str,
+    _format_option(
+        formats.REPORT_NAMES,
+        "human and html write the page, json too and says what it is of; the others print all tables.",
     ),
 ]
 Plot = Annotated[

@@ -83,7 +83,7 @@ def print_parts(parts: Sequence[Part]) -> None:
 def print_lines(lines: Sequence[str]) -> None:
     """Prints lines that are to be copied, never wrapped."""
     for line in lines:
-        _write(printable(line, keep="\t") + "\n")
+        write(printable(line, keep="\t") + "\n")
 
 
 def print_report(
@@ -114,7 +114,8 @@ def print_report(
         print_lines(lines(record))
 
 
-def _write(text: str) -> None:
+def write(text: str) -> None:
+    """Prints a text as it is, as far as the terminal has its characters."""
     from ropectl.cli.plain import encodable
 
     sys.stdout.write(encodable(text, getattr(sys.stdout, "encoding", None) or "utf-8"))
@@ -199,31 +200,44 @@ def check_new(path: Path | None, overwrite: bool, settings: BaseModel) -> None:
         check_writable(path.parent)
 
 
-def show(json: Any, view: View, form: str, record: Any = None) -> None:
-    """Prints a record.
+def show(json: Any, form: str) -> None:
+    """Prints a record of results.
 
     Args:
         json: The record as JSON values.
-        view: The tables and sentences that it is shown as.
         form: ``human``, ``json`` or one of ``ropectl.report.writers.formats``.
-        record: The record as the view takes it; by default it is read from its JSON values.
     """
     from ropectl.records.reading import read_record
+    from ropectl.report.record_views import view_of
+
+    if form == "json":
+        return print_json(json)
+    record = read_record(json, "The result")
+    return show_as(json, view_of(record), form, record)
+
+
+def show_as(json: Any, view: View, form: str, record: Any) -> None:
+    """Prints what is no record of results, such as a plan.
+
+    Args:
+        json: Its JSON values.
+        view: The tables and sentences that it is shown as.
+        form: As for :func:`show`.
+        record: It as the view takes it.
+    """
     from ropectl.report.writers.formats import FORMATS, HUMAN, JSON
 
     if form == JSON:
         print_json(json)
-        return
-    record = read_record(json, "The result") if record is None else record
-    if form == HUMAN:
+    elif form == HUMAN:
         print_parts(view.all_parts(record))
     else:
-        _write(FORMATS[form].write(view, record))
+        write(FORMATS[form].write(view, record))
 
 
-def present(record: dict[str, Any], view: View, form: str, out: Path | None = None) -> None:
+def present(record: dict[str, Any], form: str, out: Path | None = None) -> None:
     """Prints a record as :func:`show` does, and writes it to a file if one is named, always as JSON."""
-    show(record, view, form)
+    show(record, form)
     write_record(record, out)
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ropectl.compare.differences import differences, references
 from ropectl.compare.plan import Plan
 from ropectl.compare.recipe import Recipe
-from ropectl.compare.rows import RowResults
+from ropectl.compare.rows import RowResults, ran_on
 from ropectl.compare.verdict import comparison_verdict, pick_method
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.shared_config import number_of_units
 from ropectl.json_reading import read_object
+from ropectl.output_places import COMPARISON_FILE, PLAN_FILE
 from ropectl.records import (
     ComparisonFrame,
     ComparisonManifest,
@@ -24,6 +27,7 @@ from ropectl.records import (
     PlannedTraining,
     PlanRecord,
 )
+from ropectl.records.reading import read_as
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod
 from ropectl.runs import command_line, content_id, package_versions
@@ -62,7 +66,7 @@ def comparison_document(
         differences=differences(rows, chosen, trained, clusters, other_tokens),
         pick=pick,
         verdict=comparison_verdict(rows, pick, plan.target_length),
-        manifest=_comparison_manifest(plan, recipe, num_targets, cells),
+        manifest=replace(_comparison_manifest(plan, recipe, num_targets, cells), **vars(ran_on(measured))),
     )
 
 
@@ -138,6 +142,51 @@ def _comparison_manifest(
         existing={model.name: str(model.setup.source.rope.method) for model in plan.models},
         cells=list(cells),
     )
+
+
+def covers(record: ComparisonRecord, plan: PlanRecord) -> bool:
+    """Returns whether a finished comparison is the one that was planned: it has every planned cell and training."""
+    cells, trainings = _parts(record)
+    planned, trained = _parts(plan)
+    return planned <= cells and trained <= trainings
+
+
+def as_measured(record: ComparisonRecord, folder: Path) -> ComparisonRecord:
+    """Returns a comparison with the command, and the versions, that measured it, which may not be those that print it again.
+
+    The plan in a run folder is written before something is measured, so it tells the last command that did. Where that
+    one measured something else, an earlier comparison of the same cells tells its own. Where there is none either, all
+    was measured by others in parts, and it is of the command that puts them together.
+
+    Args:
+        record: The comparison, as this command would write it.
+        folder: Its run folder.
+    """
+    cells, trainings = _parts(record)
+    for earlier in _earlier(folder):
+        # The cells of a trained model have no names in a plan; its training has.
+        measured, trained = _parts(earlier)
+        if cells <= measured and trainings <= trained:
+            told = earlier.manifest
+            return replace(record, manifest=replace(record.manifest, command=told.command, versions=told.versions))
+    return record
+
+
+def _earlier(folder: Path) -> Iterator[PlanRecord | ComparisonRecord]:
+    """Yields the plan of a run folder, then its comparison, then those that :func:`keep_other` put aside."""
+    comparison = folder / COMPARISON_FILE
+    aside = folder.glob(f"{comparison.stem}-*{comparison.suffix}")
+    kinds: list[tuple[type[PlanRecord | ComparisonRecord], Path]] = [(PlanRecord, folder / PLAN_FILE)]
+    for kind, path in [*kinds, *((ComparisonRecord, path) for path in (comparison, *sorted(aside)))]:
+        with suppress(ConfigError):  # not there, or damaged
+            yield read_as(kind, read_object(path), str(path), kind.written_by)
+
+
+def _parts(record: ComparisonRecord | PlanRecord) -> tuple[set[str], set[str]]:
+    """Returns the ids of the cells of models as they are given, and of trainings."""
+    own = record.trainings if isinstance(record, PlanRecord) else [row.training for row in record.rows if row.training]
+    cells = {cell.id for cell in record.manifest.cells if cell.training is None}
+    return cells, {training.id for training in own}
 
 
 def keep_other(path: Path, record: dict[str, Any], reporter: Reporter) -> None:

@@ -19,7 +19,7 @@ from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import Cost, ForwardCost
 from ropectl.evaluate.forward import LOGITS_PER_CHUNK
 from ropectl.hf.config.source import source_config
-from ropectl.hf.model.loading import resolve_device
+from ropectl.hf.model.loading import resolve_device, resolve_dtype
 from ropectl.hf.model.model_class import bare_model
 from ropectl.hf.model_shape import ModelShape
 from ropectl.memory import free_memory
@@ -115,7 +115,7 @@ def _resources(model: ComparedModel, missing: Sequence[ComparisonCell]) -> dict[
         return {"time": {"seconds": 0.0}, "memory": {"total": 0, "free": free, "parts": {}}}
     try:
         model_config = source_config(source, config.trust_remote_code)
-        dtype = _dtype(config.dtype, device, model_config)
+        dtype = getattr(torch, resolve_dtype(config.dtype, device.type, source.config) or "float32")
         forward = ForwardCost.of(source.config)
         longest = max(cell.length for cell in missing)
         memory = _memory(model, missing, model_config, dtype)
@@ -135,14 +135,6 @@ def _resources(model: ComparedModel, missing: Sequence[ComparisonCell]) -> dict[
         },
         "memory": {"total": sum(memory.values()), "free": free, "parts": memory},
     }
-
-
-def _dtype(name: str, device: Any, model_config: Any) -> torch.dtype:
-    if name == "auto":
-        stored = getattr(model_config, "dtype", None) or torch.float32
-        name = "float32" if device.type == "cpu" else str(stored).removeprefix("torch.")
-    result: torch.dtype = getattr(torch, name)
-    return result
 
 
 def _memory(

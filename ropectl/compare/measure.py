@@ -10,7 +10,9 @@ from typing import Any
 from ropectl.compare.cells import ComparisonCell
 from ropectl.compare.ranks import Ranks
 from ropectl.evaluate.setup import Setup
+from ropectl.hf.model.loading import ran_on
 from ropectl.output_places import PLAN_FILE, check_writable
+from ropectl.records import to_json
 from ropectl.reporter import Reporter
 from ropectl.runs import RunFolder, content_id, write_json
 
@@ -79,7 +81,10 @@ class CellRunner:
         ]
 
     def begin(self) -> None:
-        """Writes the plan: without it, nothing could tell what a killed run lacks."""
+        """Writes the plan before something is measured: without it, nothing could tell what a killed run lacks.
+
+        It also tells afterwards which command measured last.
+        """
         if self.ranks.is_main and self.plan:
             write_json(self.folder.path / PLAN_FILE, self.plan)
 
@@ -108,6 +113,8 @@ class CellRunner:
                 started = time.perf_counter()
                 outcome = cell.failure(failure) if failure else cell.outcome(model, self.reporter.advance)
                 outcome["seconds"] = round(time.perf_counter() - started, 3)
+                if model is not None:
+                    outcome["ran_on"] = to_json(ran_on(model))
                 records.append(self.folder.write_cell(cell.settings, outcome))
             del model
             group.setup.release()

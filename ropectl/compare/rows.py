@@ -15,6 +15,7 @@ from ropectl.records import (
     PasskeyLength,
     PerplexityPoint,
     PlannedModel,
+    RanOn,
     Reach,
     TrainingSummary,
 )
@@ -49,6 +50,12 @@ class CellResult:
         """The results; those of a failed cell are below the length at which it failed."""
         result: Mapping[str, Any] = self.record.get("result", {})
         return result
+
+
+def ran_on(rows: Sequence[RowResults]) -> RanOn:
+    """Returns what the first model ran on, as its cells say; nothing where they are older than that."""
+    told = (cell.record.get("ran_on") for row in rows for cell in row.cells)
+    return next((read_as(RanOn, each, "a cell", "compare-methods") for each in told if each), RanOn())
 
 
 @dataclass(frozen=True)

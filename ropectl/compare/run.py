@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ropectl.compare.document import comparison_document, keep_other, plan_document
+from ropectl.compare.document import as_measured, comparison_document, keep_other, plan_document
 from ropectl.compare.plan import ComparedModel, Plan, make_plan
 from ropectl.compare.ranks import Ranks
 from ropectl.compare.recipe import read_recipe
@@ -88,7 +88,7 @@ def compare_methods(
     num_targets = num_tail_targets(plan.lengths)
     request = to_json(plan_document(plan, recipe, cells, trainings, num_targets))
     measured = _measure_all(plan, cells, trainings, CellRunner(folder, ranks, reporter, request, retry_failed))
-    record = to_json(comparison_document(plan, recipe, measured, num_targets))
+    record = to_json(as_measured(comparison_document(plan, recipe, measured, num_targets), folder.path))
     if ranks.is_main:
         keep_other(folder.path / COMPARISON_FILE, record, reporter)
         write_json(folder.path / COMPARISON_FILE, record)
@@ -130,7 +130,8 @@ def _train_and_measure(
     runner.reporter.note(
         f"{training.label}, training {place}" + (f": {training.out} is its finished result." if done else "")
     )
-    runner.begin()
+    if not done:
+        runner.begin()
     error = run_training(training, runner.reporter)
     if error is not None:
         return RowResults(model.planned, training.method, training=training.summary(), errors=[f"training: {error}"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.compare.differences import differences, references
-from ropectl.compare.rows import CellResult, RowResults
+from ropectl.compare.rows import CellResult, RowResults, ran_on
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.json_reading import read_object
@@ -43,15 +43,6 @@ class _UnfinishedRow:
         return replace(row, reach=replace(row.reach, uses=None, uses_possible=None, uses_at=[]))
 
 
-def covers(record: ComparisonRecord, plan: PlanRecord) -> bool:
-    """Returns whether a finished comparison is the one that was planned: it has every planned cell and training."""
-    done = {cell.id for cell in record.manifest.cells}
-    trained = {row.training.id for row in record.rows if row.training}
-    return done.issuperset(cell.id for cell in plan.manifest.cells) and trained.issuperset(
-        training.id for training in plan.trainings
-    )
-
-
 def unfinished_comparison(folder: Path, plan: PlanRecord) -> ComparisonRecord:
     """Returns the record of a comparison that was interrupted, from the cells that are finished.
 
@@ -83,7 +74,7 @@ def unfinished_comparison(folder: Path, plan: PlanRecord) -> ComparisonRecord:
         differences=differences(made, references(made, None, config.against), trained, clusters, other_tokens),
         verdict=[f"Unfinished: {missing} of {found + missing} cells are still to be measured, so nothing is picked."],
         unfinished=Unfinished(found + missing, missing, [row.missing for row in rows]),
-        manifest=plan.manifest,
+        manifest=replace(plan.manifest, **vars(ran_on([row.results for row in rows]))),
     )
 
 

@@ -16,6 +16,7 @@ from ropectl.errors import ConfigError
 from ropectl.evaluate.request import asked_method
 from ropectl.evaluate.setup import Setup, load_patched
 from ropectl.evaluate.shared_config import MAX_BATCH, ModelConfig
+from ropectl.hf.model.loading import ran_on
 from ropectl.hf.model_settings import CHECKPOINT, EXTENT, LOADING, PERMISSION, SCALING, MethodSpec
 from ropectl.hf.run_names import BosPolicy
 from ropectl.option import Option, Panel
@@ -162,7 +163,9 @@ def run_harness(config: HarnessConfig, reporter: Reporter | None = None) -> dict
         n_shot=found.get("n-shot"),
         n_samples=found.get("n-samples"),
         higher_is_better=found.get("higher_is_better"),
-        manifest=HarnessManifest(command_line(), package_versions(("lm_eval",))),
+        manifest=HarnessManifest(
+            **vars(ran_on(model)), command=command_line(), versions=package_versions(("lm_eval",))
+        ),
     )
     return to_json(record)
 

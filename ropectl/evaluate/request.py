@@ -7,6 +7,7 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.evaluate.setup import Setup, default_lengths
 from ropectl.hf.config.policy import extent_option, idle_factor
+from ropectl.hf.model.loading import ran_on
 from ropectl.rope.method import ScalingMethod
 from ropectl.rope.notes import method_notes
 from ropectl.rope.registry import takes_factor
@@ -72,8 +73,9 @@ def method_and_lengths(
 
 
 def manifest(setup: Setup) -> dict[str, Any]:
-    """Returns what is needed to make a record again."""
+    """Returns what is needed to make a record again, and what it was measured on."""
     return {
+        **vars(ran_on(setup.model)),
         "command": command_line(),
         "config": setup.config.model_dump(mode="json"),
         "versions": package_versions(),

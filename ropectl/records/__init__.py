@@ -21,7 +21,7 @@ from ropectl.records.comparisons import Difference, LengthVerdict, Outcome, Reac
 from ropectl.records.harness_record import HarnessManifest, HarnessRecord
 from ropectl.records.inspection_record import InspectionRecord
 from ropectl.records.json_form import to_json
-from ropectl.records.manifest import SCHEMA_VERSION, EvaluationRecord, Manifest
+from ropectl.records.manifest import SCHEMA_VERSION, EvaluationRecord, Manifest, RanOn
 from ropectl.records.passkey_record import PasskeyCell, PasskeyLength, PasskeyManifest, PasskeyRecord, UsesReach
 from ropectl.records.patch_record import FinetuneRecord, PatchRecord, ScalingBefore, SourceRecord, WrittenFiles
 from ropectl.records.perplexity_record import (
@@ -97,6 +97,7 @@ __all__ = [
     "PlannedTraining",
     "PositionBin",
     "Problem",
+    "RanOn",
     "Reach",
     "ReadingEvidence",
     "ReadingFit",

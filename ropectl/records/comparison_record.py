@@ -10,7 +10,7 @@ from annotated_types import MinLen
 from ropectl.records.bounds import Length, TargetLength
 from ropectl.records.comparisons import Reach, RowDifference
 from ropectl.records.json_form import optional
-from ropectl.records.manifest import SCHEMA_VERSION
+from ropectl.records.manifest import SCHEMA_VERSION, RanOn
 from ropectl.records.passkey_record import PasskeyLength
 from ropectl.records.perplexity_record import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
@@ -114,14 +114,15 @@ class MeasuredCell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparisonManifest:
-    """The facts needed to repeat a comparison.
+class ComparisonManifest(RanOn):
+    """The facts needed to repeat a comparison; device, type and attention are those of the first model.
 
     Attributes:
-        command: The command as typed, one word per entry.
+        command: The command that measured, as typed, one word per entry: the last one, if several did. One that found
+            everything measured, and only printed, is none of them.
         config: All settings by name; the settings class of the command reads them back.
         finetune: How every method was trained first; None if none was.
-        versions: Versions of Python and of the packages that decide numbers.
+        versions: Versions of Python and of the packages that decide numbers, of that command.
         bos_token_id: The token that every text begins with; None for none.
         documents: Names of the documents, or of the windows that they were cut into: ``novel.txt[3]``.
         tokens_sha256: Hash of all tokens: equal hashes mean the same text in the same tokens.

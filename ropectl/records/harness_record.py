@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MinLen
 
 from ropectl.records.json_form import optional
-from ropectl.records.manifest import SCHEMA_VERSION
+from ropectl.records.manifest import SCHEMA_VERSION, RanOn
 
 
-@dataclass(frozen=True)
-class HarnessManifest:
+@dataclass(frozen=True, kw_only=True)
+class HarnessManifest(RanOn):
     """What is needed to measure it again.
 
     Attributes:

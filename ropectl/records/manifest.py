@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ropectl.records.json_form import optional
 from ropectl.rope.geometry import RopeGeometry
 
 #: Raised when the meaning of a field changes; records of another version are never mixed in.
@@ -29,7 +30,22 @@ class EvaluationRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manifest:
+class RanOn:
+    """What a model ran on and in, as it was really loaded, whatever was asked for; older records do not say it.
+
+    Attributes:
+        device: Where it ran, such as ``cuda:0``.
+        dtype: Number format of the weights.
+        attention: Attention implementation of transformers.
+    """
+
+    device: str | None = optional()
+    dtype: str | None = optional()
+    attention: str | None = optional()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest(RanOn):
     """The facts needed to repeat a measurement.
 
     Attributes:

@@ -138,8 +138,6 @@ class PerplexityManifest(Manifest):
         tokens_sha256: Hash of all tokens: equal hashes mean the same text in the same tokens.
         split: Tokens of a window; None where documents were not cut.
         clusters: Index of the source document of each entry of ``documents``; empty where each is one of its own.
-        dtype: Number format of the weights.
-        device: Where the model ran.
         bootstrap: How intervals were estimated.
         tail_targets_per_document: K of protocol ``tail``: the targets that every length scores.
     """
@@ -149,8 +147,6 @@ class PerplexityManifest(Manifest):
     tokens_sha256: str | None = None
     split: int | None = optional()
     clusters: list[int] = optional(beside="split", empty=list)
-    dtype: str | None = None
-    device: str | None = None
     bootstrap: Bootstrap | None = None
     tail_targets_per_document: int | None = optional()
 

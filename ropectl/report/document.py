@@ -1,7 +1,4 @@
-"""The contents of a report before anything is known about how it is written: tables, legends and sentences.
-
-The views make it from records; the terminal, Markdown, LaTeX and the HTML page are four ways to write the same parts.
-"""
+"""The contents of a report, as views make them from records, before anything is known about how they are written."""
 
 from __future__ import annotations
 
@@ -33,8 +30,9 @@ class Cell:
         bar: Length of a bar after the text as a share of the whole, in [0, 1]; None for no bar.
         possible: How long the bar may be, what is not resolved included.
         value: The number that the text is of, by which readers of the page may sort; None for none.
-        small: A second line below the text, shown on the page only.
-        small_tone: Tone of the small text.
+        interval: The ends of its 95 % interval, as texts; a terminal has room for them only where the table says so.
+        spread: The standard deviation over seeds, which stands beside the interval.
+        small: A line below the text, shown on the page only, in the tone ``small_tone``.
         url: Address that the text links to on the page; one of the package's own, never one that a record names.
     """
 
@@ -47,6 +45,8 @@ class Cell:
     bar: float | None = None
     possible: float | None = None
     value: float | None = None
+    interval: tuple[str, str] | None = None
+    spread: str = ""
     small: str = ""
     small_tone: str = ""
     url: str = ""
@@ -63,7 +63,7 @@ class Column:
         head: Its heading.
         is_text: Whether it holds words, which are left-aligned and may be broken, instead of numbers.
         is_drawing: Whether it holds block characters, which not every format has.
-        is_detail: Whether only the page has room for it.
+        is_detail: Whether a terminal has no room for it.
         word: Length of the longest word in it that must not be broken [characters]; 0 for none.
         group: Heading over this and neighbouring columns, on the page.
     """
@@ -113,6 +113,11 @@ class Table:
         columns: The other columns.
         rows: The rows.
         is_sortable: Whether readers of the page may sort the rows.
+        name: What it is called where every table needs a name; its title, if it has one.
+        drawn: What its bars are of, as the end of the title where there are bars.
+        about: What was counted, and what its intervals are, in sentences; for formats in which a table stands alone.
+        has_intervals: Whether a terminal has room for the intervals.
+        is_detail: Whether a terminal has no room for it.
     """
 
     title: str
@@ -120,9 +125,15 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Row]
     is_sortable: bool = False
+    name: str = ""
+    drawn: str = ""
+    about: str = ""
+    has_intervals: bool = False
+    is_detail: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "title", printable(self.title))
+        for name in ("title", "name", "drawn", "about"):
+            object.__setattr__(self, name, printable(getattr(self, name)))
 
     @property
     def has_heads(self) -> bool:
@@ -167,12 +178,14 @@ class Sentence:
         tone: As in a cell, or the importance of the sentence on the page.
         explains_drawing: Whether it explains a drawing, which not every format has.
         is_heading: Whether it is a heading of what follows.
+        concerns: Marks and headings, all of which are in the tables that it explains; empty if it is about the whole.
     """
 
     text: str
     tone: str = ""
     explains_drawing: bool = False
     is_heading: bool = False
+    concerns: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", printable(self.text))
@@ -204,21 +217,22 @@ class View:
 
     Attributes:
         parts: Makes its tables and sentences.
+        title: Heading of a page about it, with ``{model}``.
         has_values: Whether it has measured values, which CSV lists one a row.
-        is_headed: Whether model and method are shown above.
+        is_headed: Whether model and method are shown above, on a terminal.
     """
 
     parts: Callable[[Any], Sequence[Part]]
+    title: str = ""
     has_values: bool = False
     is_headed: bool = True
 
     def all_parts(self, record: Any) -> list[Part]:
-        """Returns the parts for everything but the page: with the heading if there is one, without details."""
+        """Returns the parts for a terminal: with the heading if there is one."""
         from ropectl.rope.method import short_spec  # imports pydantic, which the help of a command does not need
 
         heading = [Sentence(f"{record.model}, {short_spec(record.method or 'as it is')}")] if self.is_headed else []
-        parts = self.parts(record)
-        return [*heading, *(p.without(lambda column: column.is_detail) if isinstance(p, Table) else p for p in parts)]
+        return [*heading, *self.parts(record)]
 
 
 def cells(texts: Iterable[str]) -> list[Cell]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ropectl.compare.unfinished import covers, unfinished_comparison
+from ropectl.compare.document import covers
+from ropectl.compare.unfinished import unfinished_comparison
 from ropectl.errors import ConfigError
 from ropectl.hf.config.sidecar import SIDECAR
 from ropectl.output_places import COMPARISON_FILE, PLAN_FILE
@@ -164,12 +165,13 @@ def read_plan(place: Path) -> PlanRecord | None:
 
 def _comparison(place: Path, plan: PlanRecord | None) -> Run:
     path = place / COMPARISON_FILE
-    if path.is_file():
-        run = replace(_read(path)[0], place=place)
-        if plan is None or (isinstance(run.record, ComparisonRecord) and covers(run.record, plan)):
-            return run
+    run = replace(_read(path)[0], place=place) if path.is_file() else None
+    if run is not None and (plan is None or (isinstance(run.record, ComparisonRecord) and covers(run.record, plan))):
+        return run
     assert plan is not None, "one of the two is there"
     record = unfinished_comparison(place, plan)
+    if run is not None and record.unfinished is not None and not record.unfinished.missing:
+        return run  # asked for after all that was planned was measured: a part of it
     content = json.dumps(to_json(record), indent=2).encode()
     return Run(place, record, [("comparison-unfinished.json", content)], curves=_tuned_curves(place))
 

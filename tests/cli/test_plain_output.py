@@ -17,7 +17,6 @@ import pytest
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.cli import output
 from ropectl.printable import printable
-from ropectl.report.views.compare_methods import VIEW
 from tests.report import records
 
 pytestmark = pytest.mark.usefixtures("short_calibration")
@@ -127,14 +126,14 @@ def test_ascii_where_nothing_else_can_be_written(monkeypatch: pytest.MonkeyPatch
     """An encoding without block characters gets the same table in letters that it has."""
     with (tmp_path / "out").open("w", encoding="ascii") as file:
         monkeypatch.setattr(sys, "stdout", file)
-        output.show(records.comparison(), VIEW, form)
+        output.show(records.comparison(), form)
     text = (tmp_path / "out").read_text(encoding="ascii")
     assert "####" in text and "?" not in text
     assert form == "markdown" or ("-----" in text and all(len(line) <= 80 for line in text.splitlines()))
 
 
-SHOW = "from ropectl.cli import output; from ropectl.report.views.compare_methods import VIEW; from tests.report import records; "
-SHOW += "output.show(records.comparison(), VIEW, 'human')"
+SHOW = "from ropectl.cli import output; from tests.report import records; "
+SHOW += "output.show(records.comparison(), 'human')"
 
 
 def on_a_terminal(columns: int, **environment: str) -> str:
@@ -173,7 +172,7 @@ def test_a_terminal_gets_the_same_text_with_styles(capsys: pytest.CaptureFixture
     assert any(re.fullmatch(r"\x1b\[31m", style) for style in styles), "regressions are red"
     os.environ["COLUMNS"], before = str(columns), os.environ["COLUMNS"]
     try:
-        output.show(records.comparison(), VIEW, "human")
+        output.show(records.comparison(), "human")
     finally:
         os.environ["COLUMNS"] = before
     assert STYLE.sub("", sent) == capsys.readouterr().out, "and nothing else"

@@ -322,11 +322,11 @@ def test_same_record_same_bytes(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         write_figures([drawings_of(comparison())[0], *training_drawings(metrics(), {})], tmp_path / folder)
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert {Path(name).suffix for name in names} == {".svg", ".png"}
+    assert {Path(name).suffix for name in names} == {".svg", ".pdf", ".png"}
     for name in names:
         content = (tmp_path / "a" / name).read_bytes()
         assert content == (tmp_path / "b" / name).read_bytes(), name
-        assert b"<dc:date>" not in content
+        assert b"<dc:date>" not in content and b"CreationDate" not in content and b"ModDate" not in content
     for one, again in zip(drawings_of(comparison()), drawings_of(comparison()), strict=True):
         figure = one.draw()
         assert svg_text(figure) == svg_text(again.draw()), one.name
@@ -335,9 +335,27 @@ def test_same_record_same_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_png_has_300_dots_an_inch(tmp_path: Path) -> None:
-    (_, path) = write_figures(drawings_of(tasks_record())[:1], tmp_path)
+    (path,) = (path for path in write_figures(drawings_of(tasks_record())[:1], tmp_path) if path.suffix == ".png")
     width = int.from_bytes(path.read_bytes()[16:20], "big")
     assert width == 990, "3.3 inch"
+
+
+@pytest.mark.process
+def test_text_of_a_pdf_is_text_in_a_font_of_its_own(tmp_path: Path) -> None:
+    """Embedded as TrueType, as publishers ask, in the size of the drawing; another time of day changes nothing."""
+    write_figures(drawings_of(tasks_record())[:1], tmp_path)
+    content = (tmp_path / "tasks.pdf").read_bytes()
+    assert b"/FontFile2" in content and b"/CIDFontType2" in content and b"/Type3" not in content
+    width, height = map(float, re.findall(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", content)[0])
+    assert width == pytest.approx(3.3 * 72) and 100 < height < 400
+    code = (
+        "import time, datetime; then = time.time() + 1e6; time.time = lambda: then\n"
+        "from pathlib import Path; from ropectl.report.figures.output import write_figures\n"
+        "from tests.report.records_to_draw import drawings_of, tasks_record\n"
+        f"write_figures(drawings_of(tasks_record())[:1], Path({str(tmp_path / 'later')!r}))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+    assert (tmp_path / "later" / "tasks.pdf").read_bytes() == content
 
 
 def test_an_impossible_folder(tmp_path: Path) -> None:

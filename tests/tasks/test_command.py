@@ -38,7 +38,6 @@ def test_json_is_the_record_on_disk(ropectl: Run, tmp_path: Path) -> None:
 def test_tables_fit_eighty_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     from ropectl.cli import output
-    from ropectl.report.views.eval_tasks import VIEW
 
     score = {"score": 1.0, "ci_low": 0.866, "ci_high": 1.0, "trials": 25, "answer_logprob": None}
     entry = {
@@ -54,7 +53,7 @@ def test_tables_fit_eighty_columns(capsys: pytest.CaptureFixture[str], monkeypat
         "tasks": [{**result, "task": name} for name in names],
         "average": lengths, "reach": {"uses": None, "used_score": 0.9},
     }  # fmt: skip
-    output.present(record, VIEW, "human")
+    output.present(record, "human")
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80 and not [line for line in lines if "…" in line]
     assert sum("100* (87-100)" in line for line in lines) == 2 * (len(names) + 1), "tasks and their average"

@@ -384,7 +384,7 @@ def test_free_memory_of_a_host_and_of_a_container(tmp_path: Path) -> None:
 def test_the_type_that_weights_are_held_in(
     dtype: str, strategy: str, device: str, named: str | None, expected: torch.dtype
 ) -> None:
-    assert held_dtype(dtype, strategy, device, named) is expected
+    assert held_dtype(dtype, strategy, device, {"dtype": named}) is expected
 
 
 @pytest.mark.parametrize("family", ["llama", "gemma3_text", "mixtral", "olmo3", "qwen3"])

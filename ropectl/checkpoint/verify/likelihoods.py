@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ropectl.checkpoint.verify.known_readings import KnownReading
 from ropectl.checkpoint.verify.passages import Passage
 from ropectl.checkpoint.verify.rotation import Rotation
 from ropectl.errors import ConfigError, PatchError
 from ropectl.hf.config.source import ModelSource
-from ropectl.hf.model.loading import LoadOptions, load_model
+from ropectl.hf.model.loading import LoadOptions, load_model, ran_on
+from ropectl.records import RanOn
 from ropectl.reporter import Reporter
 from ropectl.rope.frequencies import RopeFrequencies
 
@@ -23,11 +24,13 @@ class Likelihoods:
         readings: Those that could be computed, in the order given.
         logprobs: One list a reading, one number a compared position [nats].
         skipped: Why the others could not be computed, by code.
+        ran_on: What they were computed on.
     """
 
     readings: list[KnownReading]
     logprobs: list[list[float]]
     skipped: dict[str, str]
+    ran_on: RanOn = field(default_factory=RanOn)
 
 
 def own_likelihoods(
@@ -81,7 +84,7 @@ def own_likelihoods(
             continue
         kept.append(reading)
         found.append(row)
-    return Likelihoods(kept, found, skipped)
+    return Likelihoods(kept, found, skipped, ran_on(model))
 
 
 def _logprobs(

@@ -35,6 +35,7 @@ def make_record(
     verdict = NONE if judged.reason else UNDECIDED if judged.winner is None else codes[judged.winner]
     margin = judged.margin
     return RuntimeCheckRecord(
+        **vars(found.ran_on),
         model=model,
         method=str(source.rope.method),
         geometry=source.rope.geometry,

@@ -66,15 +66,14 @@ def _print_estimate(settings: CompareConfig, out: Path | None, retry_failed: boo
     check_format(form, COMPARISON, "--dry-run")
     with BarReporter() as reporter:
         estimate = estimate_comparison(settings, out, reporter, retry_failed)
-    output.show(estimate, COMPARISON, form, estimate)
+    output.show_as(estimate, COMPARISON, form, estimate)
 
 
 def _print_comparison(comparison: Comparison, form: str) -> None:
     from ropectl.cli import output
     from ropectl.compare.verdict import unmet_gates
-    from ropectl.report.views.compare_methods import VIEW
 
-    output.show(comparison.record, VIEW, form)
+    output.show(comparison.record, form)
     output.note(f"Records: {comparison.folder}")
     output.note(f"A page about them: ropectl report {shlex.quote(str(comparison.folder))}")
     if comparison.num_failed:

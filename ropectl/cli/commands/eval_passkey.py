@@ -34,14 +34,13 @@ def eval_passkey(
     from ropectl.cli import output
     from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.retrieval.passkey_evaluation import evaluate_passkey, failed_gate
-    from ropectl.report.views.eval_passkey import VIEW
 
     output.check_one_process("eval-passkey")
     output.check_new(out, overwrite, settings)
     output.quiet_libraries()
     with BarReporter() as reporter:
         record = evaluate_passkey(settings, reporter)
-    output.present(record, VIEW, format, out)
+    output.present(record, format, out)
     failures = failed_gate(record, settings.min_accuracy)
     if failures:
         output.gate_failed(failures)

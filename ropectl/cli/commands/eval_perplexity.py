@@ -30,13 +30,12 @@ def eval_perplexity(
     from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
     from ropectl.evaluate.verdict_sentences import limit_messages
-    from ropectl.report.views.eval_perplexity import VIEW
 
     output.check_one_process("eval-perplexity")
     output.check_new(out, overwrite, settings)
     output.quiet_libraries()
     with BarReporter() as reporter:
         record = evaluate_perplexity(settings, reporter)
-    output.present(record, VIEW, format, out)
+    output.present(record, format, out)
     if settings.fail_above is not None and (messages := limit_messages(record["points"], settings.fail_above)):
         output.gate_failed(messages)

@@ -63,11 +63,10 @@ def eval_tasks(
     output.check_new(out, overwrite, settings)
     from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks, failed_gate
-    from ropectl.report.views.eval_tasks import VIEW
 
     with BarReporter() as reporter:
         record = evaluate_tasks(settings, reporter)
-    output.present(record, VIEW, format, out)
+    output.present(record, format, out)
     if messages := failed_gate(record, settings.min_score):
         output.gate_failed(messages)
 
@@ -109,7 +108,7 @@ def _print_list(form: str) -> None:
 
     check_format(form, LIST, "--list")
     kinds = list(all_tasks().values())
-    output.show([describe_task(kind) for kind in kinds], LIST, form, kinds)
+    output.show_as([describe_task(kind) for kind in kinds], LIST, form, kinds)
 
 
 def _print_preview(settings: TasksConfig, task: str | None, form: str) -> None:
@@ -124,7 +123,7 @@ def _print_preview(settings: TasksConfig, task: str | None, form: str) -> None:
         if form == HUMAN:
             for text in record["notes"]:
                 output.note(text)
-        output.show(record, PLAN, form, record)
+        output.show_as(record, PLAN, form, record)
         return
     if form not in (HUMAN, JSON):
         raise ConfigError(

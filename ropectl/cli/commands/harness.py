@@ -55,8 +55,6 @@ def harness(
             file.write(f"{script}\n".encode())
         output.note(f"Script: {out}")
         return
-    from ropectl.report.views.harness_results import VIEW
-
     with BarReporter() as reporter:
         record = run_harness(settings, reporter)
-    output.present({**record, "method": record["method"] or "as it is"}, VIEW, format.value, out)
+    output.present({**record, "method": record["method"] or "as it is"}, format.value, out)

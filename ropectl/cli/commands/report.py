@@ -31,7 +31,7 @@ def report(
             "--out",
             "-o",
             metavar="FILE",
-            help="The page (default report.html in a run folder, else beside the first RUN).",
+            help="The file (default: the page is report.html in a run folder, else beside the first RUN; the rest is printed).",
             rich_help_panel=options.RUN,
             show_default=False,
         ),
@@ -39,31 +39,35 @@ def report(
     figures: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Write all figures there too, as SVG and PNG.", rich_help_panel=options.RUN
+            metavar="FOLDER", help="Write all figures there too, as SVG, PDF and PNG.", rich_help_panel=options.RUN
         ),
     ] = None,
     overwrite: Annotated[
         bool,
         typer.Option(
-            "--overwrite", help="Replace a file that is not one of ropectl's pages.", rich_help_panel=options.RUN
+            "--overwrite", help="Replace a file that is not one of ropectl's reports.", rich_help_panel=options.RUN
         ),
     ] = False,
-    format: options.OutputFormat = options.Format.human,
+    format: options.ReportFormat = "human",
 ) -> None:
     """Show results as one HTML file: verdict, tables, figures, methods, protocol, commands, and the records themselves.
 
     It needs no model and loads nothing from elsewhere. A comparison that was interrupted is shown as far as it has come.
+    With --format latex, markdown or csv it prints the same tables, whole and ready to be used.
 
     Example: ropectl report ropectl-runs/compare-tiny-1a2b3c4d
 
     Example: ropectl report first-run second-run -o both.html --figures figures
+
+    Example: ropectl report ropectl-runs/compare-tiny-1a2b3c4d --format latex -o tables.tex --figures figures
     """
     from ropectl.cli import output
     from ropectl.report.page.write import write_report
+    from ropectl.report.writers.formats import FORMATS, HTML, JSON
 
     output.check_one_process("report")
-    written = write_report(runs, out, figures, overwrite)
-    if format is options.Format.json:
+    written = write_report(runs, out, figures, overwrite, format if format in FORMATS else HTML)
+    if format == JSON:
         output.print_json(_record(written))
         return
     for run in written.runs:
@@ -72,9 +76,13 @@ def report(
                 f"{run.name} is unfinished: {left.missing} of {left.cells} cells are missing. The command "
                 "that began it continues it."
             )
-    output.print_lines([f"{written.path} ({written.num_bytes / 1024:,.0f} KiB)"])
-    if written.figures:
-        output.print_lines([f"{len(written.figures)} figure files in {figures}"])
+    drawn = [f"{len(written.figures)} figure files in {figures}"] if written.figures else []
+    if written.path is None:
+        output.write(written.content)
+        for line in drawn:
+            output.note(f"{line}.")
+    else:
+        output.print_lines([f"{written.path} ({written.num_bytes / 1024:,.0f} KiB)", *drawn])
 
 
 def _record(written: Written) -> dict[str, Any]:

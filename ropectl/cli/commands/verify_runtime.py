@@ -35,12 +35,11 @@ def verify_runtime(
     from ropectl.checkpoint.runtime_check import verify_runtime as run
     from ropectl.cli import output
     from ropectl.cli.progress import BarReporter
-    from ropectl.report.views.verify_runtime import VIEW
 
     output.check_new(out, overwrite, settings)
     output.quiet_libraries()
     with BarReporter() as reporter:
         record = run(settings, reporter)
-    output.present(record, VIEW, format, out)
+    output.present(record, format, out)
     if not record["as_meant"]:
         raise typer.Exit(1)

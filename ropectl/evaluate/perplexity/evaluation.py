@@ -168,8 +168,6 @@ def _manifest(setup: Setup, request: PerplexityRequest) -> PerplexityManifest:
         tokens_sha256=documents.fingerprint(),
         split=documents.split,
         clusters=documents.shared_clusters,
-        dtype=str(setup.model.dtype).removeprefix("torch."),
-        device=str(setup.model.device),
         bootstrap=Bootstrap(RESAMPLES, BOOTSTRAP_SEED),
         tail_targets_per_document=request.num_targets,
     )

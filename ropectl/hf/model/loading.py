@@ -21,6 +21,7 @@ from ropectl.hf.tensors.fit import has_known_tensors
 from ropectl.memory import is_out_of_memory
 from ropectl.names import shown_names, unknown_choice
 from ropectl.printable import first_line
+from ropectl.records import RanOn
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,31 @@ def resolve_device(name: str) -> Any:
     return device
 
 
+def stored_dtype(config: Mapping[str, Any]) -> str | None:
+    """Returns the type of weights that a ``config.json`` names; None if it names none."""
+    named = config.get("dtype") or config.get("torch_dtype")
+    return str(named).removeprefix("torch.") if named else None
+
+
+def resolve_dtype(name: str, device_type: str, config: Mapping[str, Any]) -> str | None:
+    """Returns the type that weights are loaded in; None if only the weights themselves say it.
+
+    Args:
+        name: The setting.
+        device_type: Where they are loaded.
+        config: The content of ``config.json``.
+    """
+    if name != "auto":
+        return name
+    return "float32" if device_type == "cpu" else stored_dtype(config)
+
+
+def ran_on(model: Any) -> RanOn:
+    """Returns where a loaded model runs, and in what."""
+    attention = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
+    return RanOn(device=str(model.device), dtype=str(model.dtype).removeprefix("torch."), attention=attention)
+
+
 def load_tokenizer(source: ModelSource, options: LoadOptions) -> Any:
     """Returns the tokenizer; cheap enough for checks before the weights are loaded.
 
@@ -108,8 +134,7 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
     from ropectl.hf.model.rotary import verify_rope
 
     device = resolve_device(options.device)
-    dtype = ("float32" if device.type == "cpu" else "auto") if options.dtype == "auto" else options.dtype
-    arguments: dict[str, Any] = {"dtype": dtype}
+    arguments: dict[str, Any] = {"dtype": resolve_dtype(options.dtype, device.type, source.config) or "auto"}
     if device.type != "cpu":
         arguments["device_map"] = {"": device}  # straight to the device, without a copy in host memory
     if options.attention:

@@ -9,7 +9,7 @@ from annotated_types import MinLen
 
 from ropectl.records.bounds import Length, NotNegative
 from ropectl.records.json_form import optional
-from ropectl.records.manifest import EvaluationRecord
+from ropectl.records.manifest import EvaluationRecord, RanOn
 from ropectl.records.runtime.runtime_reading import ReadingEvidence
 
 
@@ -70,8 +70,10 @@ class AskedServer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuntimeCheckRecord(EvaluationRecord):
+class RuntimeCheckRecord(RanOn, EvaluationRecord):
     """Which reading of a checkpoint another program computes, by log-probabilities of the same text.
+
+    Device, type and attention are those of the readings in transformers.
 
     Attributes:
         runtime: The program that was asked.

@@ -23,7 +23,8 @@ from ropectl.report.figures.drawing import (
     value_axis,
 )
 from ropectl.report.figures.style import looks, shorten
-from ropectl.report.figures.subjects import PREFIX, TAIL, Evidence, span
+from ropectl.report.figures.subjects import PREFIX, TAIL, Evidence
+from ropectl.report.tables.words import span
 from ropectl.report.views.eval_perplexity import FIRST_SHOWN_POSITION
 
 #: File stem, title, and what is scored, by protocol of ``eval-perplexity``.

@@ -17,7 +17,8 @@ from ropectl.report.figures.drawing import (
     value_axis,
 )
 from ropectl.report.figures.style import Look, looks
-from ropectl.report.figures.subjects import Point, Subject, span
+from ropectl.report.figures.subjects import Point, Subject
+from ropectl.report.tables.words import span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

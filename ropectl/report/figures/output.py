@@ -85,7 +85,7 @@ def svg_text(figure: Figure, prefix: str = "", title: str = "") -> str:
 
 
 def write_figures(drawings: Sequence[Drawing], folder: Path, wide: bool = False) -> list[Path]:
-    """Writes each drawing as NAME.svg and NAME.png (300 dpi), the same bytes for the same record.
+    """Writes each drawing as NAME.svg, NAME.pdf and NAME.png (300 dpi), the same bytes for the same record.
 
     Args:
         drawings: The figures.
@@ -98,7 +98,7 @@ def write_figures(drawings: Sequence[Drawing], folder: Path, wide: bool = False)
     written = []
     for drawing in drawings:
         figure = drawing.draw(wide=wide)
-        for suffix in (".svg", ".png"):
+        for suffix in FORMATS:
             path = folder / f"{drawing.name}{suffix}"
             with house_style():
                 save_figure(figure, path, hint="Choose another place: --out PATH", dpi=300)

@@ -9,7 +9,8 @@ from ropectl.lengths import format_length
 from ropectl.report.figures.curves import shared_length
 from ropectl.report.figures.drawing import Canvas, Drawing, name_axes
 from ropectl.report.figures.style import HEAT_COLOURS, NOT_MEASURED, fitted, shorten
-from ropectl.report.figures.subjects import Evidence, Subject, span
+from ropectl.report.figures.subjects import Evidence, Subject
+from ropectl.report.tables.words import span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -53,6 +53,7 @@ _SETTINGS: Any = {
     # Text stays text: it can be searched, copied, read aloud and set in a font that has a name's script.
     # Layout is computed with DejaVu Sans, which is wider than the fonts that browsers use instead.
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,  # TrueType: text is text there too, and publishers refuse the default
     "hatch.linewidth": 0.5,
 }
 

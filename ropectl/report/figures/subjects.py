@@ -12,12 +12,6 @@ from ropectl.rope.geometry import RopeGeometry
 PREFIX, TAIL = "prefix", "tail"
 
 
-def span(values: Iterable[int]) -> str:
-    """Returns the least and the greatest of some numbers in words, or the only one."""
-    low, high = min(found := list(values)), max(found)
-    return str(low) if low == high else f"{low} to {high}"
-
-
 @dataclass(frozen=True)
 class Point:
     """One value at one length; ``low`` and ``high`` bound its 95 % interval where there is one.

@@ -12,15 +12,16 @@ from ropectl.report.document import HEADLINE, LEAD, NOTE, WARNING, Sentence, Tab
 from ropectl.report.page.commands import comparison_command
 from ropectl.report.page.reach_bars import reach_bars
 from ropectl.report.tables.differences import EXPLAINED, difference_tables, references_of
+from ropectl.report.tables.tail import tail_tables
 from ropectl.report.tables.words import row_names
-from ropectl.report.views.compare_methods import comparison_tables, legends, picked_row
+from ropectl.report.views.compare_methods import comparison_tables, legends, picked_row, subjects_of
 
 #: With more lengths than this, each measurement has its own table.
 MAX_LENGTHS_TOGETHER = 5
 
 _EXPLAINED = (
-    "Below each perplexity: the change from the unscaled model in the same context; below passkeys: the 95 % interval of their "
-    "share. worst up to L: the largest change at lengths up to the trained one, which is the price on ordinary text. No best "
+    "Below each perplexity: its 95 % interval, and the change from the unscaled model in the same context; below passkeys: the "
+    "95 % interval of their share. worst up to L: the largest change at lengths up to the trained one, which is the price on ordinary text. No best "
     "is marked in a column where more than half of the rows are not told apart from it."
 )
 
@@ -72,11 +73,14 @@ def _verdict(record: ComparisonRecord) -> Iterator[Block]:
 def table_section(record: ComparisonRecord) -> Section:
     """Returns the comparison as one table, or one for each measurement where there are many lengths."""
     *tables, reach = comparison_tables(record)
-    tables.append(replace(reach, title="Reach [tokens]"))  # the page shows its bars elsewhere
+    tables.append(replace(reach, title="Reach [tokens]"))
+    tail = tail_tables(record, subjects_of(record))
     is_together = len(record.lengths) <= MAX_LENGTHS_TOGETHER
     shown = [side_by_side("All methods by context length", tables)] if is_together else tables
-    notes = [replace(part, tone=NOTE) if isinstance(part, Sentence) else part for part in legends(record, tables)]
-    return Section("Comparison", "table", [*shown, Sentence(_EXPLAINED, NOTE), *notes, *_differences(record)])
+    notes = [
+        replace(part, tone=NOTE) if isinstance(part, Sentence) else part for part in legends(record, [*tables, *tail])
+    ]
+    return Section("Comparison", "table", [*shown, *tail, Sentence(_EXPLAINED, NOTE), *notes, *_differences(record)])
 
 
 def _differences(record: ComparisonRecord) -> Iterator[Block]:

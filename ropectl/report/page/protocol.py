@@ -6,17 +6,17 @@ from pathlib import Path
 
 from ropectl.data.units import drawn_unit, unit_name
 from ropectl.evaluate.shared_config import USES_ACCURACY
-from ropectl.records import ComparisonRecord, PasskeyRecord, PerplexityRecord, TasksRecord
+from ropectl.records import ComparisonRecord, FinetuneRecord, PasskeyRecord, PerplexityRecord, TasksRecord, to_json
 from ropectl.records.reading import AnyRecord
 from ropectl.report.blocks import Block, Command, Commands, Points, Section
 from ropectl.report.document import NOTE, Sentence, facts
 from ropectl.report.page.commands import comparison_command, measurement_command, typed_command
 from ropectl.report.page.measurements import hash_text, unit_list, units_scored
 from ropectl.report.page.trainings import settings_list
-from ropectl.report.tables.words import NONE_MARK
+from ropectl.report.tables.words import NONE_MARK, setting_text
 from ropectl.report.views.compare_methods import failures
 
-#: Settings that say where and how a measurement ran.
+#: What says where and how a measurement ran: as it was resolved, or where a record does not say that as it was set.
 _PLACE = ("device", "dtype", "attention", "prefill_chunk", "batch_size", "revision")
 
 
@@ -87,12 +87,15 @@ def _rules(record: ComparisonRecord) -> list[str]:
 def environment_section(record: AnyRecord) -> Section:
     """Returns versions, device and settings, and the command as it was typed."""
     manifest = getattr(record, "manifest", None)
+    about = manifest or record
     config = getattr(manifest, "config", {})  # a harness record holds no settings of ours
-    rows = [(name, value) for name, value in getattr(manifest or record, "versions", {}).items()]
+    rows = [(name, value) for name, value in getattr(about, "versions", {}).items()]
     for name in _PLACE:
-        value = getattr(manifest, name, None) or config.get(name)
+        value = getattr(about, name, None) or config.get(name)
         if value is not None:
             rows.append((name.replace("_", " "), str(value)))
+    if isinstance(record, FinetuneRecord):
+        rows += [(name, setting_text(value)) for name, value in to_json(record.training.engine).items()]
     blocks: list[Block] = [facts("", rows) if rows else Sentence("The record does not say.", NOTE)]
     typed = typed_command(manifest.command) if manifest else None
     if typed:

@@ -21,6 +21,7 @@ from ropectl.records import (
 )
 from ropectl.report.blocks import Block, Download, Downloads, Figures, Page, Section
 from ropectl.report.document import Sentence
+from ropectl.report.measured_values import values_of
 from ropectl.report.page.compared import table_section, verdict_section
 from ropectl.report.page.figures import curve_drawings, figures, joint_drawings, record_drawings
 from ropectl.report.page.measurements import (
@@ -42,21 +43,9 @@ from ropectl.report.page.protocol import (
 )
 from ropectl.report.page.side_by_side import joint_tables
 from ropectl.report.page.trainings import finetune_command, finetune_sections, run_sections
+from ropectl.report.record_views import method_of, model_of, view_of
 from ropectl.report.runs_read import Run
-from ropectl.report.writers.csv import values_csv, values_of
-from ropectl.rope.method import short_spec
-
-_TITLES = {
-    "comparison": "How far {model} reaches",
-    "perplexity": "Perplexity of {model}",
-    "passkey": "Passkey retrieval of {model}",
-    "tasks": "Retrieval tasks on {model}",
-    "inspection": "What the rotary embedding of {model} computes",
-    "finetune": "Training of {model}",
-    "run": "Training of {model}, unfinished",
-    "harness": "Ordinary tasks on {model}",
-    "runtime-check": "What a runtime computes of {model}",
-}
+from ropectl.report.writers.csv import values_csv
 
 #: The sections of a single measurement, by what it is.
 _MEASURED: dict[type, Callable[[Any], list[Section]]] = {
@@ -83,19 +72,15 @@ def make_page(runs: Sequence[Run]) -> Page:
 
 
 def _title(run: Run) -> str:
-    record = run.record
-    model = record.settings.get("model") if isinstance(record, UnfinishedTraining) else record.model
-    place = str(model or ("plain numbers" if isinstance(record, InspectionRecord) else run.name))
-    return _TITLES[record.kind].format(model=place.rstrip("/").rpartition("/")[2] or place)
+    place = model_of(run.record) or ("plain numbers" if isinstance(run.record, InspectionRecord) else run.name)
+    return view_of(run.record).title.format(model=place.rstrip("/").rpartition("/")[2] or place)
 
 
 def _subtitle(run: Run) -> str:
     record = run.record
     if isinstance(record, UnfinishedTraining):
         return ""
-    parts = [record.model or ""]
-    if not isinstance(record, ComparisonRecord) and record.method:
-        parts.append(short_spec(record.method))
+    parts = [record.model or "", method_of(record)]
     if not isinstance(record, HarnessRecord):
         geometry = record.geometry
         parts.append(f"trained length L = {geometry.original_max_position_embeddings:,} tokens")

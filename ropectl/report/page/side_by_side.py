@@ -20,12 +20,13 @@ from ropectl.records.reading import AnyRecord
 from ropectl.report.blocks import Block
 from ropectl.report.document import NOTE, WARNING, Cell, Column, Row, Sentence, Table
 from ropectl.report.page.joint_differences import joint_differences
-from ropectl.report.page.trainings import training_summary
+from ropectl.report.record_views import method_of, model_of
 from ropectl.report.runs_read import Run
 from ropectl.report.tables.by_length import LengthGrid, MeasuredSubject, passkeys, perplexities
 from ropectl.report.tables.reach import reach_legend, reaches
 from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, row_names, sentences, setting_text
 from ropectl.report.views.compare_methods import picked_row, subjects_of
+from ropectl.report.views.finetune import training_summary
 from ropectl.rope.method import short_spec
 
 
@@ -46,24 +47,18 @@ def _verdicts(runs: Sequence[Run]) -> Table:
     """Returns a table with the verdict of each run."""
     rows = []
     for number, run in enumerate(runs, 1):
-        cells = [Cell(_model(run) or NOT_AVAILABLE), Cell(_picked(run)), Cell(_verdict(run))]
+        cells = [Cell(model_of(run.record) or NOT_AVAILABLE), Cell(_picked(run)), Cell(_verdict(run))]
         rows.append(Row(run.name, cells, href=f"run-{number}-run"))
     heads = [Column(head, is_text=True) for head in ("model", "pick, or method", "verdict")]
     return Table("What each run comes to", "run", heads, rows)
 
 
-def _model(run: Run) -> str | None:
-    record = run.record
-    return record.settings.get("model") if isinstance(record, UnfinishedTraining) else record.model
-
-
 def _picked(run: Run) -> str:
     record = run.record
-    if isinstance(record, ComparisonRecord):
-        picked = picked_row(record)
-        return NOT_AVAILABLE if picked is None else row_names(record.rows)[picked]
-    method = record.settings.get("method") if isinstance(record, UnfinishedTraining) else record.method
-    return short_spec(str(method)) if method else NOT_AVAILABLE
+    if not isinstance(record, ComparisonRecord):
+        return method_of(record) or NOT_AVAILABLE
+    picked = picked_row(record)
+    return NOT_AVAILABLE if picked is None else row_names(record.rows)[picked]
 
 
 def _verdict(run: Run) -> str:

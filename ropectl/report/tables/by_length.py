@@ -10,6 +10,7 @@ from ropectl.evaluate.paired import loss_difference, score_difference
 from ropectl.records import Difference, PasskeyLength, PerplexityPoint, Reach
 from ropectl.report.document import BAD, Cell, Column, Row, Table, columns
 from ropectl.report.tables.best import best_marks, marked
+from ropectl.report.tables.counts import IN_BRACKETS, asked, scored
 from ropectl.report.tables.words import (
     NOT_AVAILABLE,
     beyond_mark,
@@ -17,8 +18,10 @@ from ropectl.report.tables.words import (
     change_cell,
     change_text,
     change_tone,
+    ends_text,
     length_head,
     perplexity_text,
+    share_text,
 )
 
 
@@ -84,6 +87,7 @@ class LengthGrid:
         trained: L [tokens], which is marked; None if subjects differ in it.
         ranks: Returns a key for each subject at a length, equal for those that are ranked together; None if nothing
             is to be marked there.
+        split: Tokens of a scored window; None where whole documents were scored.
     """
 
     subjects: Sequence[MeasuredSubject]
@@ -91,12 +95,21 @@ class LengthGrid:
     first: str
     trained: int | None
     ranks: Callable[[int], Sequence[Hashable] | None]
+    split: int | None = None
+
+    def scored(self, intervals: str = IN_BRACKETS) -> str:
+        """Returns what the perplexities are of, in a sentence; see :func:`~ropectl.report.tables.counts.scored`."""
+        points = [point for each in self.subjects for point in each.perplexity]
+        clusters = next((each.clusters for each in self.subjects if each.clusters), ())
+        return scored(points, self.split, clusters, intervals)
 
     def heads(self) -> list[Column]:
         """Returns a column for each length."""
         return columns(length_head(length, self.trained) for length in self.lengths)
 
-    def table(self, title: str, heads: Sequence[Column], by_column: Sequence[Sequence[Cell]]) -> Table:
+    def table(
+        self, title: str, heads: Sequence[Column], by_column: Sequence[Sequence[Cell]], about: str = "", drawn: str = ""
+    ) -> Table:
         """Returns a table from its columns."""
         rows = [
             Row(
@@ -104,7 +117,7 @@ class LengthGrid:
             )
             for index, each in enumerate(self.subjects)
         ]
-        return Table(title, self.first, heads, rows, is_sortable=True)
+        return Table(title, self.first, heads, rows, is_sortable=True, about=about, drawn=drawn)
 
 
 def perplexities(grid: LengthGrid, title: str, base: MeasuredSubject | None = None) -> Table:
@@ -126,7 +139,7 @@ def perplexities(grid: LengthGrid, title: str, base: MeasuredSubject | None = No
     if base is not None:
         heads.append(Column("worst up to L"))
         numbers.append([_price(each) for each in grid.subjects])
-    return grid.table(title, heads, numbers)
+    return grid.table(title, heads, numbers, grid.scored())
 
 
 def _losses(grid: LengthGrid, length: int, first: int, second: int) -> Difference | None:
@@ -137,9 +150,7 @@ def _losses(grid: LengthGrid, length: int, first: int, second: int) -> Differenc
 
 
 def _price(each: MeasuredSubject) -> Cell:
-    low, high = each.short_interval
-    small = "" if low is None or high is None else f"{low:+.1%} to {high:+.1%}"
-    return replace(change_cell(each.short_delta), small=small)
+    return replace(change_cell(each.short_delta), interval=ends_text(*each.short_interval, change_text))
 
 
 def _perplexity(each: MeasuredSubject, length: int, base: MeasuredSubject | None, trained: int | None) -> Cell:
@@ -152,6 +163,7 @@ def _perplexity(each: MeasuredSubject, length: int, base: MeasuredSubject | None
         beyond_mark(point is not None and point.beyond_capacity),
         tone=BAD if is_price and change_tone(change) == BAD else "",
         value=value,
+        interval=None if point is None else ends_text(point.ci_low, point.ci_high, perplexity_text),
         small="" if change is None else change_text(change),
         small_tone=change_tone(change),
     )
@@ -163,7 +175,7 @@ def bits_per_byte(grid: LengthGrid, title: str) -> Table:
         [Cell(bits_text(each.bits(length)), value=each.bits(length)) for each in grid.subjects]
         for length in grid.lengths
     ]
-    return grid.table(title, grid.heads(), numbers)
+    return grid.table(title, grid.heads(), numbers, grid.scored(intervals=""))
 
 
 def passkeys(grid: LengthGrid, title: str) -> Table:
@@ -176,7 +188,7 @@ def passkeys(grid: LengthGrid, title: str) -> Table:
         shares = [None if entry is None else entry.accuracy for entry in found]
         marks = best_marks(shares, grid.ranks(length), partial(_answers, found, length), smallest=False)
         numbers.append([marked(_passkey(entry, differ), mark) for entry, mark in zip(found, marks, strict=True)])
-    return grid.table(title, grid.heads(), numbers)
+    return grid.table(title, grid.heads(), numbers, asked([entry for entry in entries if entry is not None]))
 
 
 def _answers(found: Sequence[PasskeyLength | None], length: int, first: int, second: int) -> Difference | None:
@@ -189,16 +201,12 @@ def _answers(found: Sequence[PasskeyLength | None], length: int, first: int, sec
 def _passkey(entry: PasskeyLength | None, tells_trials: bool) -> Cell:
     if entry is None:
         return Cell(NOT_AVAILABLE)
-    trials = f"{entry.correct}/{entry.trials}, " if tells_trials else ""
     return Cell(
         str(entry.correct),
         beyond_mark(entry.beyond_capacity),
         shade=entry.accuracy,
         value=entry.accuracy,
-        small=f"{trials}{100 * entry.ci_low:.0f}\u2013{100 * entry.ci_high:.0f}%{_spread(entry)}",
+        interval=(share_text(entry.ci_low), share_text(entry.ci_high)),
+        spread="" if entry.seed_spread is None else share_text(entry.seed_spread),
+        small=f"of {entry.trials}" if tells_trials else "",
     )
-
-
-def _spread(entry: PasskeyLength) -> str:
-    """Returns the standard deviation over seeds, where there are several."""
-    return "" if entry.seed_spread is None else f", sd {entry.seed_spread:.0%}"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ropectl.data.units import drawn_unit
 from ropectl.records import ComparisonRecord, Difference
 from ropectl.report.document import BAD, GOOD, Cell, Row, Sentence, Table, columns
+from ropectl.report.tables.counts import compared
 from ropectl.report.tables.words import NOT_AVAILABLE, SAME_MARK, length_head, row_names
 
 _TITLES = {
@@ -14,10 +16,14 @@ _TITLES = {
     "passkey": "Passkeys against {}, in pairs [% of the prompts]",
 }
 
+#: What is compared in pairs, in the order in which it is shown.
+MEASURES = tuple(_TITLES)
+
 
 #: What the numbers of a table of differences are.
 EXPLAINED = Sentence(
-    f"\u00b1 half the 95 % interval of the paired difference; {SAME_MARK} not told apart: the interval holds 0"
+    f"\u00b1 half the 95 % interval of the paired difference; {SAME_MARK} not told apart: the interval holds 0",
+    concerns=["\u00b1"],
 )
 
 
@@ -26,7 +32,7 @@ def references_of(record: ComparisonRecord) -> list[int]:
     return list(dict.fromkeys(one.against for one in record.differences))
 
 
-def difference_tables(record: ComparisonRecord, against: int, measures: Sequence[str] = tuple(_TITLES)) -> list[Table]:
+def difference_tables(record: ComparisonRecord, against: int, measures: Sequence[str] = MEASURES) -> list[Table]:
     """Returns the differences of every other row from one, a table for each measure that there is.
 
     Args:
@@ -49,7 +55,9 @@ def difference_tables(record: ComparisonRecord, against: int, measures: Sequence
         ]
         trained = record.geometry.original_max_position_embeddings
         heads = columns(length_head(length, trained) for length in record.lengths)
-        tables.append(Table(_TITLES[measure].format(names[against]), "method", heads, rows, is_sortable=True))
+        unit = "prompt" if measure == "passkey" else drawn_unit(record.manifest.split, record.manifest.clusters)
+        title, about = _TITLES[measure].format(names[against]), compared(list(found.values()), unit)
+        tables.append(Table(title, "method", heads, rows, is_sortable=True, about=about))
     return tables
 
 

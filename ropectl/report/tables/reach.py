@@ -8,6 +8,7 @@ from ropectl.evaluate.verdicts import first_open
 from ropectl.records import LengthVerdict, Reach
 from ropectl.report.document import BAD, GOOD, Cell, Row, Sentence, Table, cells, columns
 from ropectl.report.tables.by_length import LengthGrid, MeasuredSubject
+from ropectl.report.tables.counts import REACH
 from ropectl.report.tables.words import NONE_MARK, NOT_AVAILABLE, OPEN_MARK
 
 #: What losses are judged on, unless windows of a single document are.
@@ -30,8 +31,8 @@ def reaches(grid: LengthGrid, target: int | None) -> Table:
     if any(each.seconds is not None for each in grid.subjects):
         numbers.append([Cell(f"{each.seconds or 0.0:.1f}", value=each.seconds) for each in grid.subjects])
         heads.append("seconds")
-    bars = f", bars of {target}" if target else ""
-    return grid.table(f"Reach: how far it ... [tokens]{bars}", columns(heads), numbers)
+    drawn = f"bars of {target}" if target else ""
+    return grid.table("Reach: how far it ... [tokens]", columns(heads), numbers, REACH, drawn)
 
 
 def _reach(each: MeasuredSubject, sense: str, target: int | None) -> Cell:
@@ -66,15 +67,16 @@ def reach_legend(reaches: Mapping[str, Reach], trained_length: int = 0, unit: st
         for each in reaches.values()
         for sense in ("models", "uses")
     ):
-        found.append(Sentence(f"{NONE_MARK} at no evaluated length"))
+        found.append(Sentence(f"{NONE_MARK} at no evaluated length", concerns=[NONE_MARK, "uses"]))
     wanted = [
         text
         for sense, units in (("models", f"{unit}s"), ("uses", "prompts"))
         if (text := _to_resolve(reaches, sense, units, trained_length))
     ]
     if wanted:
-        found.append(Sentence(f"{OPEN_MARK} not resolved past there: the 95 % interval holds the limit"))
-        found.append(Sentence(f"To resolve the next length: {'; '.join(wanted)}."))
+        text = f"{OPEN_MARK} not resolved past there: the 95 % interval holds the limit"
+        found.append(Sentence(text, concerns=[OPEN_MARK]))
+        found.append(Sentence(f"To resolve the next length: {'; '.join(wanted)}.", concerns=[OPEN_MARK]))
     return found
 
 

@@ -30,7 +30,7 @@ def runtime_parts(readings: Sequence[RuntimeReading]) -> list[Part]:
     numbers = [Column(head) for head in ("attention", "deviation", "serves")]
     columns = [Column("reads as", is_text=True), *numbers, Column("", is_text=True), Column("known", is_text=True)]
     return [
-        Table("", "runtime", columns, [_row(reading) for reading in readings]),
+        Table("", "runtime", columns, [_row(reading) for reading in readings], name="In other programs"),
         *_legend(readings),
         *red_lines(readings),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ropectl.lengths import format_length
@@ -47,7 +47,8 @@ def beyond_mark(beyond: bool) -> str:
 
 def beyond_legend(*marks: Iterable[bool]) -> list[Sentence]:
     """Returns what the mark after a number means, if one of them has it."""
-    return [Sentence(f"{BEYOND_MARK} past the length that the method is made for")] if any(map(any, marks)) else []
+    text = f"{BEYOND_MARK} past the length that the method is made for"
+    return [Sentence(text, concerns=[BEYOND_MARK])] if any(map(any, marks)) else []
 
 
 def perplexity_text(value: float | None) -> str:
@@ -62,6 +63,11 @@ def perplexity_text(value: float | None) -> str:
 def perplexity_interval(low: float | None, high: float | None) -> str:
     """Returns the 95 % interval of a perplexity."""
     return NOT_AVAILABLE if low is None or high is None else f"{perplexity_text(low)} to {perplexity_text(high)}"
+
+
+def ends_text(low: float | None, high: float | None, text: Callable[[float], str]) -> tuple[str, str] | None:
+    """Returns the ends of an interval in the form of its number; None if there is none."""
+    return None if low is None or high is None else (text(low), text(high))
 
 
 def bits_text(value: float | None) -> str:
@@ -96,6 +102,12 @@ def change_cell(value: float | None) -> Cell:
 def count_text(value: float | None) -> str:
     """Returns a count in groups of three digits."""
     return NOT_AVAILABLE if value is None else f"{value:,}"
+
+
+def span(values: Iterable[int], text: Callable[[int], str] = str) -> str:
+    """Returns the least and the greatest of some numbers in words, or the only one."""
+    low, high = min(found := list(values)), max(found)
+    return text(low) if low == high else f"{text(low)} to {text(high)}"
 
 
 def size_text(num_bytes: float) -> str:

@@ -18,10 +18,12 @@ from ropectl.report.tables.by_length import (
     passkeys,
     perplexities,
 )
-from ropectl.report.tables.differences import EXPLAINED, difference_tables, references_of
+from ropectl.report.tables.differences import EXPLAINED, MEASURES, difference_tables, references_of
 from ropectl.report.tables.heat_maps import differing_maps
 from ropectl.report.tables.reach import reach_legend, reaches
+from ropectl.report.tables.tail import tail_tables
 from ropectl.report.tables.words import (
+    NOT_AVAILABLE,
     TUNED,
     beyond_legend,
     bits_text,
@@ -37,17 +39,24 @@ def comparison_parts(record: ComparisonRecord) -> list[Part]:
     names = row_names(record.rows)
     tables = comparison_tables(record)
     maps = differing_maps(record.rows, names)
-    apart = [table for index in _compared_with(record) for table in difference_tables(record, index, ["prefix"])]
+    tail = tail_tables(record, subjects_of(record))
+    apart = list(_differences(record))
     note = [EXPLAINED] if apart else []
     return [
-        *tables[:-1], *maps, *apart, tables[-1], *legends(record, tables), *note, *failures(record), *conclusions(record),
+        *tables[:-1], *tail, *maps, *apart, tables[-1], *legends(record, [*tables, *tail]), *note, *failures(record), *conclusions(record),
     ]  # fmt: skip
 
 
-def _compared_with(record: ComparisonRecord) -> list[int]:
-    """Returns the rows that a terminal shows differences from: those asked for, or the pick; the first table has the baseline's."""
-    chosen = references_of(record)
-    return chosen if record.manifest.config.get("against") else [index for index in chosen if index]
+def _differences(record: ComparisonRecord) -> Iterator[Table]:
+    """Yields the differences from each reference.
+
+    A terminal shows losses against those that were asked for, or the pick; the first table has the changes from the baseline.
+    """
+    for index in references_of(record):
+        is_shown = bool(index or record.manifest.config.get("against"))
+        for measure in MEASURES:
+            for table in difference_tables(record, index, [measure]):
+                yield replace(table, is_detail=measure != "prefix" or not is_shown)
 
 
 def comparison_tables(record: ComparisonRecord) -> list[Table]:
@@ -59,6 +68,7 @@ def comparison_tables(record: ComparisonRecord) -> list[Table]:
         "method",
         record.geometry.original_max_position_embeddings,
         lambda _: [each.compares for each in subjects],
+        record.manifest.split,
     )
     same_tokens = record.same_tokens
     tables = [perplexities(grid, "Perplexity by context (L: trained)", subjects[0])]
@@ -155,7 +165,8 @@ def legends(record: ComparisonRecord, tables: Sequence[Table]) -> Iterator[Part]
         (independent_units(point.num_documents, manifest.clusters) for row in rows for point in row.tail), default=0
     )
     if 0 < units < FEW_DOCUMENTS:
-        yield Sentence(f"models: judged on few {unit}s ({units}, at least {FEW_DOCUMENTS} wanted)")
+        text = f"models: judged on few {unit}s ({units}, at least {FEW_DOCUMENTS} wanted)"
+        yield Sentence(text, concerns=["models"])
 
 
 def _curve_legend(record: ComparisonRecord) -> Iterator[Part]:
@@ -177,7 +188,7 @@ def _curve_legend(record: ComparisonRecord) -> Iterator[Part]:
 def failures(record: ComparisonRecord) -> list[Sentence]:
     """Returns what failed, with the message of each failure."""
     return [
-        Sentence(f"{name} failed: {message}", BAD)
+        Sentence(f"{name} failed: {message}", BAD, concerns=[NOT_AVAILABLE])
         for name, row in zip(row_names(record.rows), record.rows, strict=True)
         for message in row.errors
     ]
@@ -197,4 +208,4 @@ def conclusions(record: ComparisonRecord) -> Iterator[Sentence]:
     yield from (Sentence(sentence) for sentence in record.verdict)
 
 
-VIEW = View(comparison_parts, has_values=True, is_headed=False)
+VIEW = View(comparison_parts, "How far {model} reaches", has_values=True, is_headed=False)

@@ -37,7 +37,7 @@ def remarks(record: PasskeyRecord) -> list[Sentence]:
     results, grid = record.lengths, record.grid
     places = {needle_place(cell, grid) for result in results for cell in result.depths}
     is_partial = any(len(result.depths) < len(places) for result in results)
-    found = [Sentence(_NO_PLACE[grid])] if is_partial and grid in _NO_PLACE else []
+    found = [Sentence(_NO_PLACE[grid], concerns=[ABSENT])] if is_partial and grid in _NO_PLACE else []
     found.extend(beyond_legend(result.beyond_capacity for result in results))
     if record.k_max:
         found.append(Sentence(_k_max(record.k_max)))
@@ -65,7 +65,8 @@ def _length_table(results: Sequence[PasskeyLength]) -> Table:
         rows.append(Row(_marked(result), numbers))
     heads = columns(["correct", "trials", "accuracy", "95 % interval", "log p(answer)"])
     heads += columns([f"sd of {seeds} seeds"] if seeds > 1 else [])
-    return Table("Over all needles", "length", heads, rows)
+    about = "Share of right answers, with Wilson's 95 % interval; log-probability of the whole answer [nats]."
+    return Table("Over all needles", "length", heads, rows, name="Passkeys over all needles", about=about)
 
 
 def _k_max(values: Mapping[str, int]) -> str:
@@ -77,4 +78,4 @@ def _marked(result: PasskeyLength) -> str:
     return f"{result.length}{beyond_mark(result.beyond_capacity)}"
 
 
-VIEW = View(passkey_parts, has_values=True)
+VIEW = View(passkey_parts, "Passkey retrieval of {model}", has_values=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ropectl.data.units import drawn_unit, scored_units, unit_name
 from ropectl.evaluate.perplexity.presets import PRESETS
 from ropectl.records import PerplexityPoint, PerplexityRecord, PositionBin
-from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table, View, cells, columns
+from ropectl.report.document import Cell, Column, Part, Row, Sentence, Table, View, cells, columns
+from ropectl.report.tables.counts import IN_COLUMN, scored
 from ropectl.report.tables.reach import verdict_tables
+from ropectl.report.tables.tail import gain_cell
 from ropectl.report.tables.words import NOT_AVAILABLE, beyond_legend, beyond_mark, perplexity_interval, perplexity_text
 
 #: Bins of positions before this one are shown as one line [tokens]: in short contexts, texts differ and methods do not.
@@ -28,13 +31,13 @@ def perplexity_tables(record: PerplexityRecord) -> list[Table]:
     points, stride = record.points, f", stride {record.stride}" if record.stride else ""
     preset = f", preset {record.preset}" if record.preset else ""
     title = f"Perplexity, protocol {record.protocol}{stride}{preset}"
-    tables = [points_table(title, points, unit_name(record.manifest.split), _shows_mean(record))]
+    split, clusters = record.manifest.split, record.manifest.clusters
+    main = points_table(title, points, unit_name(split), _shows_mean(record))
+    tables = [replace(main, about=scored(points, split, clusters, IN_COLUMN))]
     if record.protocol == "key-tokens":
         tables.append(_key_table(points))
     tables.extend(gain_tables(points, record.geometry.original_max_position_embeddings))
-    tables.extend(
-        verdict_tables({"models": record.reach.models_at}, drawn_unit(record.manifest.split, record.manifest.clusters))
-    )
+    tables.extend(verdict_tables({"models": record.reach.models_at}, drawn_unit(split, clusters)))
     tables.extend([_position_table(point) for point in points if point.positions][-1:])
     return tables
 
@@ -96,13 +99,12 @@ def gain_tables(points: Sequence[PerplexityPoint], trained: int) -> list[Table]:
         return []
     rows = []
     for point in points:
-        low, high, gain = point.gain_ci_low, point.gain_ci_high, point.gain_over_trained
-        interval = NOT_AVAILABLE if low is None or high is None else f"{low:+.4f} to {high:+.4f}"
-        text = NOT_AVAILABLE if gain is None else f"{gain + 0.0:+.4f}"
-        # A gain whose interval lies on one side of zero is coloured.
-        tone = GOOD if low is not None and low > 0 else BAD if high is not None and high < 0 else ""
-        rows.append(Row(str(point.context_length), [Cell(text, tone=tone), Cell(interval)]))
-    return [Table(f"Gain over {trained} tokens [nats a token]", "context", columns(["gain", "95 % interval"]), rows)]
+        gain = gain_cell(point)
+        ends = NOT_AVAILABLE if gain.interval is None else " to ".join(gain.interval)
+        rows.append(Row(str(point.context_length), [replace(gain, interval=None), Cell(ends)]))
+    heads = columns(["gain", "95 % interval"])
+    about = "How much lower the mean loss of the same targets is; paired bootstrap 95 % intervals."
+    return [Table(f"Gain over {trained} tokens [nats a token]", "context", heads, rows, about=about)]
 
 
 def _key_table(points: Sequence[PerplexityPoint]) -> Table:
@@ -136,4 +138,4 @@ def _position_table(point: PerplexityPoint) -> Table:
     return Table(f"Loss by position in {point.context_length} tokens", "position", heads, rows)
 
 
-VIEW = View(perplexity_parts, has_values=True)
+VIEW = View(perplexity_parts, "Perplexity of {model}", has_values=True)

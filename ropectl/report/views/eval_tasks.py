@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ropectl.records import Reach, TaskAverage, TaskLength, TaskResult, TasksReach, TasksRecord
 from ropectl.report.document import Cell, Part, Row, Table, View, cells, columns
 from ropectl.report.tables.reach import reach_legend
 from ropectl.report.tables.words import (
-    BEYOND_MARK,
     NONE_MARK,
     NOT_AVAILABLE,
     OPEN_MARK,
     beyond_legend,
+    beyond_mark,
+    ends_text,
     length_head,
 )
 
-#: Depths are shown for so many tasks at most: for more they would bury the scores, and the record has them.
+#: A terminal shows depths of so many tasks at most: more would bury the scores.
 MAX_DEPTH_TABLES = 2
 
 AVERAGE = "average"
@@ -27,8 +30,8 @@ def tasks_parts(record: TasksRecord) -> list[Part]:
     trained = record.geometry.original_max_position_embeddings
     parts.extend(reach_legend({result.task: _reach(result) for result in record.tasks}, trained))
     with_depths = [result for result in record.tasks if any(entry.depths for entry in result.lengths)]
-    if len(with_depths) <= MAX_DEPTH_TABLES:
-        parts.extend(_depth_table(result) for result in with_depths)
+    is_detail = len(with_depths) > MAX_DEPTH_TABLES
+    parts.extend(replace(_depth_table(result), is_detail=is_detail) for result in with_depths)
     return [*parts, *beyond_legend(entry.beyond_capacity for entry in record.average)]
 
 
@@ -39,25 +42,26 @@ def _scores(record: TasksRecord) -> Table:
         found = {entry.length: entry for entry in result.lengths}
         rows.append(Row(result.task, [_score(found.get(length)) for length in lengths]))
     if len(record.tasks) > 1:
-        shown = [_score(entry) for entry in record.average]
-        rows.append(Row(AVERAGE, shown, is_total=True))
+        rows.append(Row(AVERAGE, list(map(_score, record.average)), is_total=True))
     heads = columns(length_head(length, record.geometry.original_max_position_embeddings) for length in lengths)
     seeds = max((len(entry.seeds) for entry in record.average), default=0)
     spread = f", sd of {seeds} seeds" if seeds else ""
-    return Table(f"Score in %, 95 % interval{spread} (L: trained)", "task", heads, rows)
+    title = f"Score in %, 95 % interval{spread} (L: trained)"
+    about = "Mean score of the trials, in brackets its 95 % interval."
+    return Table(title, "task", heads, rows, about=about, has_intervals=True)
 
 
 def _score(entry: TaskLength | TaskAverage | None) -> Cell:
     if entry is None:
         return Cell(NOT_AVAILABLE)
-    if entry.ci_low is None or entry.ci_high is None:
-        return Cell(_percent(entry), shade=entry.score)
-    spread = "" if entry.seed_spread is None else f" sd {100 * entry.seed_spread:.0f}"
-    return Cell(f"{_percent(entry)} ({100 * entry.ci_low:.0f}-{100 * entry.ci_high:.0f}){spread}", shade=entry.score)
+    ends = ends_text(entry.ci_low, entry.ci_high, _percent)
+    spread = "" if entry.seed_spread is None else _percent(entry.seed_spread)
+    mark = beyond_mark(entry.beyond_capacity)
+    return Cell(_percent(entry.score), mark, shade=entry.score, value=entry.score, interval=ends, spread=spread)
 
 
-def _percent(entry: TaskLength | TaskAverage) -> str:
-    return f"{100 * entry.score:.0f}{BEYOND_MARK if entry.beyond_capacity else ''}"
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}"
 
 
 def _verdicts(record: TasksRecord) -> Table:
@@ -98,4 +102,4 @@ def _depth_cell(score: float | None) -> Cell:
     return Cell(SAME_POSITION) if score is None else Cell(f"{100 * score:.0f}", shade=score)
 
 
-VIEW = View(tasks_parts, has_values=True)
+VIEW = View(tasks_parts, "Retrieval tasks on {model}", has_values=True)

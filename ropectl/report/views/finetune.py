@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from ropectl.lengths import format_length
-from ropectl.records import FinetuneRecord, TrainingRecord, ValidationRecord
+from ropectl.records import FinetuneRecord, MetricsLine, TrainingRecord, UnfinishedTraining, ValidationRecord
 from ropectl.report.document import Cell, Column, Part, Row, Sentence, Table, View, columns, facts
-from ropectl.report.tables.words import change_cell, perplexity_text, share_text
+from ropectl.report.tables.words import change_cell, count_text, perplexity_text, setting_text, share_text
 from ropectl.report.views.patch_checkpoint import patch_rows
 
 
 def finetune_parts(record: FinetuneRecord) -> list[Part]:
     """Returns what was written, what the training took, and what it changed."""
     training = record.training
-    parts: list[Part] = [facts("", patch_rows(record)), _summary(training)]
+    parts: list[Part] = [replace(facts("", patch_rows(record)), name="What was trained"), _summary(training)]
     parts.extend(held_out_tables(before_and_after(training)))
     after = training.validation
     if training.validation_before and after and after.short_delta is not None:
@@ -62,7 +64,58 @@ def held_out_tables(found: Sequence[tuple[str, ValidationRecord]]) -> list[Table
                 numbers = [Cell(text(values.get(length)), value=values.get(length)) for length in lengths]
                 rows.append(Row(f"{name}, {when}", [*numbers, delta]))
     heads = [*columns(map(format_length, lengths)), Column("worst up to L", is_detail=True)]
-    return [Table("Held-out text", "", heads, rows)]
+    about = "Perplexity, and share of passkeys found, by context [tokens], on text that was held out."
+    return [Table("Held-out text", "", heads, rows, about=about)]
 
 
-VIEW = View(finetune_parts, is_headed=False)
+def unfinished_parts(record: UnfinishedTraining) -> list[Part]:
+    """Returns the settings of a training that is not finished."""
+    return [facts("Settings of the training", [(name, setting_text(value)) for name, value in record.settings.items()])]
+
+
+def course_parts(record: Any, metrics: Sequence[MetricsLine]) -> list[Part]:
+    """Returns the course of a training: what was measured of held-out text on the way, and how far an unfinished one is.
+
+    Args:
+        record: A record of any kind; those that are of no training have no course.
+        metrics: The metrics of its training.
+    """
+    if isinstance(record, UnfinishedTraining):
+        return [*history_tables(metrics), Sentence(training_summary(record, metrics))]
+    return list(history_tables(metrics)) if isinstance(record, FinetuneRecord) else []
+
+
+def history_tables(metrics: Sequence[MetricsLine]) -> list[Table]:
+    """Returns what was measured of held-out text before the first step and on the way."""
+    named = [("before" if line.step == 0 else f"step {line.step}", line.validation) for line in metrics]
+    found = held_out_tables([(name, each) for name, each in named if each is not None])
+    return [replace(table, name="Held-out text on the way") for table in found]
+
+
+def losses_of(metrics: Sequence[MetricsLine]) -> list[MetricsLine]:
+    """Returns the lines that are of steps."""
+    return [line for line in metrics if line.loss is not None]
+
+
+def training_summary(record: FinetuneRecord | UnfinishedTraining, metrics: Sequence[MetricsLine]) -> str:
+    """Returns one line on how a training went, or how far it is.
+
+    Args:
+        record: A finished training, or the settings of an unfinished one.
+        metrics: Its metrics up to now.
+    """
+    training = record.training if isinstance(record, FinetuneRecord) else None
+    settings = training.settings if training else record.settings if isinstance(record, UnfinishedTraining) else {}
+    losses, wanted = losses_of(metrics), settings.get("steps")
+    done = training.steps if training else losses[-1].step if losses else 0
+    of = f" of {wanted:,}" if isinstance(wanted, int) else ""
+    parts = [f"{'' if training else 'Unfinished: '}{count_text(done)}{of} steps"]
+    if training and training.last_loss is not None:
+        parts.append(f"loss of the last ten {training.last_loss:.4f} nats a token")
+    elif losses:
+        parts.append(f"last loss {losses[-1].loss:.4f} nats a token")
+    return "; ".join(parts) + "."
+
+
+VIEW = View(finetune_parts, "Training of {model}", has_values=True, is_headed=False)
+UNFINISHED = View(unfinished_parts, "Training of {model}, unfinished", is_headed=False)

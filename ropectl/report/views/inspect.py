@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ropectl.records import InspectionRecord
-from ropectl.report.document import Part, Row, Sentence, Table, cells, columns
+from ropectl.report.document import Part, Row, Sentence, Table, View, cells, columns
 from ropectl.report.graphics import chosen
 from ropectl.report.tables.derived import derived_rows
 from ropectl.report.tables.runtimes import runtime_parts
@@ -82,4 +82,7 @@ def pairs_table(record: InspectionRecord, most: int | None = None) -> Table:
         )
         rows.append(Row(f"{pair:>{len('pair')}}", cells(texts)))
     heads = columns(("inv_freq [rad/token]", "wavelength [tokens]", "turns in L", "divisor"))
-    return Table("", "pair", heads, rows)
+    return Table("", "pair", heads, rows, name="Rotary pairs")
+
+
+VIEW = View(inspection_parts, "What the rotary embedding of {model} computes", is_headed=False)

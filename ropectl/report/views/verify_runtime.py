@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ropectl.records import NONE, UNDECIDED, ReadingEvidence, ReadingFit, RuntimeCheckRecord
-from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table, View, columns, facts
+from ropectl.report.document import BAD, GOOD, BestNote, Cell, Column, Part, Row, Sentence, Table, View, columns, facts
 from ropectl.report.tables.words import NOT_AVAILABLE
 from ropectl.rope.method import short_spec
 
@@ -12,7 +14,9 @@ AS_MEANT = "as-meant"
 
 def runtime_check_parts(record: RuntimeCheckRecord) -> list[Part]:
     """Returns what was asked, the readings by distance, and the verdict."""
-    return [facts("", _facts(record)), readings_table(record), *verdict_sentences(record)]
+    asked = replace(facts("", _facts(record)), name="What was compared")
+    marked = [BestNote("the reading that fits")] if record.winner is not None else []
+    return [asked, readings_table(record), *marked, *verdict_sentences(record)]
 
 
 def readings_table(record: RuntimeCheckRecord) -> Table:
@@ -119,4 +123,4 @@ def _known(evidence: ReadingEvidence) -> str:
     return ways.get(evidence.kind, "not known for this server; its answers are checked")
 
 
-VIEW = View(runtime_check_parts, is_headed=False)
+VIEW = View(runtime_check_parts, "What a runtime computes of {model}", is_headed=False)

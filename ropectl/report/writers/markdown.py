@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from ropectl.report.document import BestNote, Cell, SmallTables, Table, View
+from ropectl.report.document import BestNote, Cell, Part, SmallTables, Table
 from ropectl.report.graphics import bar
+from ropectl.report.record_views import ShownRecord
+
+#: How a file begins, which no reader sees.
+MARK = "<!-- Made by ropectl. -->"
 
 #: Characters that would be markup.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
@@ -16,19 +19,27 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
 _BEGINNING = re.compile(r"^([-+=]|\d+(?=[.)]))")
 
 
-def markdown_text(view: View, record: Any) -> str:
-    """Returns the tables and sentences of a record, a paragraph each."""
+def markdown_text(shown: Sequence[ShownRecord]) -> str:
+    """Returns the tables and sentences of records, a paragraph each; those of several runs under a heading each."""
     blocks: list[str] = []
-    for part in view.all_parts(record):
-        if isinstance(part, Table):
-            blocks.append("\n".join(_table(part)))
-        elif isinstance(part, SmallTables):
-            blocks += ["\n".join(_table(table)) for table in part.separate()]
-        elif isinstance(part, BestNote):
-            blocks.append(f"**bold**: {markdown_escape(part.of_several())}")
-        else:
-            blocks.append(_paragraph(part.text))
+    for each in shown:
+        if each.run:
+            blocks.append(f"## {markdown_escape(each.run)}")
+        if each.about:
+            blocks.append(_paragraph(each.about))
+        blocks += [block for part in each.parts() for block in _blocks(part)]
     return "\n\n".join(blocks) + "\n"
+
+
+def _blocks(part: Part) -> Iterator[str]:
+    if isinstance(part, Table):
+        yield "\n".join(_table(part))
+    elif isinstance(part, SmallTables):
+        yield from ("\n".join(_table(table)) for table in part.separate())
+    elif isinstance(part, BestNote):
+        yield f"**bold**: {markdown_escape(part.of_several())}"
+    else:
+        yield _paragraph(part.text)
 
 
 def markdown_escape(text: str) -> str:
@@ -44,8 +55,9 @@ def _paragraph(text: str) -> str:
 
 
 def _table(table: Table) -> Iterator[str]:
-    if table.title:
-        yield f"**{markdown_escape(table.title)}**\n"
+    title = ", ".join(filter(None, [table.name or table.title, table.drawn]))
+    if title:
+        yield " ".join(filter(None, [f"**{markdown_escape(title)}**", markdown_escape(table.about)])) + "\n"
     yield _line([markdown_escape(text) for text in (table.first, *(column.head for column in table.columns))])
     aligned = [":--" if column.is_text or column.is_drawing else "--:" for column in table.columns]
     yield _line([":--", *aligned])
@@ -60,4 +72,6 @@ def _line(entries: list[str]) -> str:
 def _cell(cell: Cell) -> str:
     text = markdown_escape(cell.text)
     text = (f"**{text}**" if cell.is_best else text) + markdown_escape(cell.mark)
+    if cell.interval is not None:
+        text += markdown_escape(f" [{', '.join(cell.interval)}]{cell.spread and f' sd {cell.spread}'}")
     return text if cell.bar is None else f"{text} {bar(cell.bar, cell.possible)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -12,6 +12,7 @@ from rich.text import Text
 from ropectl.report.document import BAD, GOOD, BestNote, Cell, Column, Part, Row, SmallTables, Table
 from ropectl.report.graphics import BAR_WIDTH, bar
 from ropectl.report.writers.fold import column_groups, fold, spread
+from ropectl.report.writers.notes import without_details
 from ropectl.report.writers.small_tables import shade_style, small_tables_lines
 
 INDENT, GAP = 1, 2
@@ -52,6 +53,7 @@ def terminal_lines(parts: Sequence[Part], width: int) -> list[Text]:
         width: The longest a line may be [characters].
     """
     lines: list[Text] = []
+    parts = without_details(parts)
     for number, part in enumerate(parts):
         before = parts[number - 1] if number else None
         is_heading_before = number == 1 and not _is_table(before)
@@ -91,6 +93,7 @@ class _Layout:
 
 def _lines_of_table(table: Table, width: int) -> list[Text]:
     room = max(width - INDENT, 1)
+    table = _with_intervals(table) if table.has_intervals else table
     # Headings are broken and gaps narrowed only where that saves a further table.
     ways = [_layout(table, room, breaks_heads, gap) for breaks_heads, gap in ((False, GAP), (True, GAP), (True, 1))]
     way = min(ways, key=lambda each: len(each.groups))
@@ -100,10 +103,22 @@ def _lines_of_table(table: Table, width: int) -> list[Text]:
         given = [way.least[index] for index in shown]
         given = spread(given, [way.wanted[index] for index in shown], room - sum(given) - way.gap * len(group))
         lines += [Text()] if number else []
-        title = ", ".join(filter(None, [table.title, "continued" if number else ""]))
+        title = ", ".join(filter(None, [table.title, table.drawn, "continued" if number else ""]))
         lines += _plain(title, width, _BOLD) if title else []
         lines += _table_lines(table, group, given, way)
     return lines
+
+
+def _with_intervals(table: Table) -> Table:
+    """Returns the table with intervals behind the numbers and their marks."""
+    rows = [replace(row, cells=list(map(_with_interval, row.cells))) for row in table.rows]
+    return replace(table, rows=rows)
+
+
+def _with_interval(cell: Cell) -> Cell:
+    spread = f" sd {cell.spread}" if cell.spread else ""
+    behind = "" if cell.interval is None else f" ({'-'.join(cell.interval)}){spread}"
+    return replace(cell, text=f"{cell.text}{cell.mark}{behind}", mark="")
 
 
 def _layout(table: Table, room: int, breaks_heads: bool, gap: int) -> _Layout:

@@ -40,8 +40,7 @@ class Sketch:
         """Returns a model with random weights; on ``meta`` it has none."""
         settings = self.task.settings
         loads_on = "cpu" if is_sharded(self.accelerator) else self.accelerator.device.type
-        named = self.task.source.config.get("dtype") or self.task.source.config.get("torch_dtype")
-        dtype = held_dtype(settings.dtype, strategy.settings.strategy, loads_on, named)
+        dtype = held_dtype(settings.dtype, strategy.settings.strategy, loads_on, self.task.source.config)
         remote = settings.trust_remote_code and "auto_map" in self.task.source.config
         return build(config, strategy, dtype, device, remote)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
 from ropectl.errors import ConfigError
+from ropectl.hf.model.loading import resolve_dtype
 from ropectl.hf.model.model_class import bare_model
 from ropectl.hf.model_shape import ModelShape
 from ropectl.memory import is_out_of_memory
@@ -15,20 +17,18 @@ from ropectl.train.estimate.memory import Weights
 from ropectl.train.strategies.strategy import Strategy
 
 
-def held_dtype(dtype: str, strategy: str, device_type: str, config_dtype: str | None) -> torch.dtype:
+def held_dtype(dtype: str, strategy: str, device_type: str, config: Mapping[str, Any]) -> torch.dtype:
     """Returns the type in which a run holds weights that it does not train.
 
     Args:
         dtype: The setting.
         strategy: Name of the strategy.
         device_type: Where weights are loaded.
-        config_dtype: The type that the checkpoint's config names.
+        config: The content of the checkpoint's ``config.json``.
     """
-    if dtype == "auto":
-        # As in a run: updates of all weights need float32, and a model on the CPU is loaded in it.
-        is_float32 = strategy == "full" or device_type == "cpu"
-        dtype = "float32" if is_float32 else (config_dtype or "float32").removeprefix("torch.")
-    result: torch.dtype = getattr(torch, dtype)
+    if dtype == "auto" and strategy == "full":
+        dtype = "float32"  # as in a run: updates of all weights need it
+    result: torch.dtype = getattr(torch, resolve_dtype(dtype, device_type, config) or "float32")
     return result
 
 

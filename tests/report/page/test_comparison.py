@@ -55,7 +55,7 @@ def test_every_number_is_there(comparison: Path, record: Any, page_of: PageOf) -
             assert f"{point['nll_sum'] / point['num_tokens']:.4f}" in text and str(point["num_tokens"]) in text
         for entry in row["passkey"]:
             assert f"of {entry['trials']} a length" in text and f"{entry['answer_logprob']:.3f}" in text
-            interval = f"{100 * entry['ci_low']:.0f}\u2013{100 * entry['ci_high']:.0f}%"
+            interval = f"{100 * entry['ci_low']:.0f}% to {100 * entry['ci_high']:.0f}%"
             assert re.search(rf"\b{entry['correct']}\*?\s*{interval}", text)
         if row["short_delta"]:
             assert change_text(row["short_delta"]) in text
@@ -65,6 +65,34 @@ def test_every_number_is_there(comparison: Path, record: Any, page_of: PageOf) -
     for name, version in record["manifest"]["versions"].items():
         assert name in text and version in text
     assert all(name in text for name in record["manifest"]["documents"])
+
+
+def environment(html: str) -> dict[str, str]:
+    """The first list of facts of the section on the environment, by name."""
+    section = html.partition('id="environment"')[2].partition("</dl>")[0]
+    return {name: re.sub("<.*?>", "", text) for name, text in re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", section)}
+
+
+def test_the_environment_is_the_one_that_was_there(
+    comparison: Path, record: Any, page_of: PageOf, tmp_path: Path
+) -> None:
+    """Resolved, not as it was asked for; a record that does not say that shows what was asked for."""
+    told = environment(page_of(comparison))
+    manifest = record["manifest"]
+    assert (told["device"], told["dtype"], told["attention"]) == ("cpu", "float32", manifest["attention"])
+    assert manifest["config"]["device"] == manifest["config"]["dtype"] == "auto" and manifest["attention"]
+    for name in ("device", "dtype", "attention"):
+        del manifest[name]
+    (tmp_path / "old.json").write_text(json.dumps(record))
+    told = environment(page_of(tmp_path / "old.json"))
+    assert told["device"] == told["dtype"] == "auto" and "attention" not in told
+
+
+def test_the_tail_is_compared_too(comparison: Path, page_of: PageOf) -> None:
+    html = page_of(comparison)
+    captions = re.findall(r"<caption>(.*?)</caption>", html)
+    assert "Perplexity of the same last tokens, by context (L: trained)" in captions
+    assert not [caption for caption in captions if "bars" in caption or "curve" in caption]
 
 
 def test_methods_are_explained(comparison: Path, page_of: PageOf) -> None:
