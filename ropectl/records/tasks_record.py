@@ -59,7 +59,7 @@ class TaskLength:
         length: Tokens of prompt and answer, or of what may be generated, together.
         score: Mean score of the trials, in [0, 1].
         trials: Trials.
-        ci_low: Lower end of the 95 % interval: Wilson's where a trial is right or wrong, else by bootstrap.
+        ci_low: Lower end of the 95 % interval: Wilson's where a trial is right or wrong, else as of losses.
         ci_high: Upper end.
         prompt_tokens: Tokens before the answer, the beginning-of-sequence token included.
         answer_tokens: Tokens of the known answer, or the most that may be generated.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ropectl.data.units import drawn_unit, unit_name
 from ropectl.evaluate.shared_config import USES_ACCURACY
@@ -54,9 +56,9 @@ def _rules(record: ComparisonRecord) -> list[str]:
     rules += [
         f"Perplexity: the first N tokens of {beginning}, all of them scored, N = {lengths}. The same "
         f"{unit}s at every length; exp of the summed loss over the number of scored tokens.",
-        f"models: the same last {targets or 'K'} tokens of each {unit}, given the N tokens that end with them. A length counts "
-        f"if the upper end of the paired bootstrap 95 % interval of the mean difference to the unscaled model at its trained "
-        f"length is at most {config.get('tolerance', 'the tolerance')} nats.",
+        f"models: the same last {targets or 'K'} tokens of each {unit}, given the N tokens that end with them. A length is a yes if "
+        f"the whole paired 95 % interval of the mean difference to the unscaled model at its trained length is at most "
+        f"{config.get('tolerance', 'the tolerance')} nats, a no if all of it is above, else not resolved.",
     ]
     if any(row.passkey for row in record.rows):
         trials, depths = config.get("trials", NONE_MARK), config.get("depths", NONE_MARK)
@@ -66,9 +68,9 @@ def _rules(record: ComparisonRecord) -> list[str]:
         wanted = wanted if isinstance(wanted, int | float) else USES_ACCURACY
         rules.append(
             f"Passkeys: a five-digit number in filler text, asked for at the end; {trials} prompts at each of {depths} depths "
-            f"and each length, seed {config.get('seed', NONE_MARK)}{others}. Answers are scored token by token, which finds "
+            f"and each length, {_seeds(config)}{others}. Answers are scored token by token, which finds "
             "what greedy decoding would write. Wilson 95 % intervals. "
-            f"uses: at least {wanted:.0%} at every length from the trained one up to it."
+            f"uses: the whole interval at {wanted:.0%} or above at every length from the trained one up to it."
         )
     rules += [
         "computes: the longest context in which no pair that never made a full turn in training turns further than it did "
@@ -147,3 +149,9 @@ def errors_section(record: ComparisonRecord, folder: Path | None) -> Section | N
         retry = Command("To measure them again", f"{whole.line} --retry-failed", whole.is_risky)
         blocks.append(Commands([retry]))
     return Section("Errors", "errors", blocks)
+
+
+def _seeds(config: Mapping[str, Any]) -> str:
+    """Returns the seeds of the prompts."""
+    first, count = config.get("seed", NONE_MARK), config.get("seeds", 1)
+    return f"seeds {first} to {first + count - 1}" if isinstance(first, int) and count > 1 else f"seed {first}"

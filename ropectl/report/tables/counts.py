@@ -15,7 +15,7 @@ REACH = (
 )
 
 #: Where the intervals of a table are.
-IN_BRACKETS, IN_COLUMN = "in brackets the bootstrap 95 % interval", "bootstrap 95 % intervals"
+IN_BRACKETS, IN_COLUMN = "in brackets the 95 % interval", "95 % intervals"
 
 
 def scored(

@@ -31,7 +31,7 @@ def tail_tables(record: ComparisonRecord, subjects: Sequence[MeasuredSubject]) -
         numbers = [[gain_cell(each.point(length)) for each in own] for length in grid.lengths]
         title = f"Gain of the same last tokens over {trained} tokens [nats a token]"
         unit = drawn_unit(record.manifest.split, record.manifest.clusters)
-        about = f"In brackets the paired bootstrap 95 % interval over {unit}s."
+        about = f"In brackets the paired 95 % interval over {unit}s."
         tables.append(grid.table(title, grid.heads(), numbers, about))
     return [replace(table, is_detail=True) for table in tables]
 

@@ -103,7 +103,7 @@ def gain_tables(points: Sequence[PerplexityPoint], trained: int) -> list[Table]:
         ends = NOT_AVAILABLE if gain.interval is None else " to ".join(gain.interval)
         rows.append(Row(str(point.context_length), [replace(gain, interval=None), Cell(ends)]))
     heads = columns(["gain", "95 % interval"])
-    about = "How much lower the mean loss of the same targets is; paired bootstrap 95 % intervals."
+    about = "How much lower the mean loss of the same targets is; paired 95 % intervals."
     return [Table(f"Gain over {trained} tokens [nats a token]", "context", heads, rows, about=about)]
 
 
