@@ -65,7 +65,8 @@ def test_commands_are_accepted(
     if arguments[0] in ("inspect", "methods", "patch"):  # the others stop where it is not
         shutil.copy(tmp_path / "model.gguf", tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf")
     (tmp_path / "books").mkdir()
-    (tmp_path / "books" / "a.txt").write_text("A long story. " * 20_000)
+    for name in ("books/a.txt", "novel.txt"):
+        (tmp_path / name).write_text("A long story. " * 20_000)
     (tmp_path / "held-out").mkdir()
     (tmp_path / "held-out" / "b.txt").write_text("Another story. " * 20_000)
     for block in re.findall(r"```yaml\n(.*?)```", "".join(PAGES.values()), flags=re.DOTALL):
