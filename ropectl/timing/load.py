@@ -29,6 +29,11 @@ class Load:
         return cls(average, cores)
 
     @property
+    def slowdown(self) -> float:
+        """How much longer work takes that needs all cores, if it has its share of them."""
+        return 1.0 + (self.average or 0.0) / self.cores
+
+    @property
     def is_high(self) -> bool:
         """True if more wants to run than there are cores."""
         return self.average is not None and self.average > _CROWDED * self.cores

@@ -14,6 +14,9 @@ from ropectl.timing.speed import Span, Speed, Timed
 #: Timings that are kept of passes of about one size: the last ones, for the load of a machine changes.
 _KEPT = 64
 
+#: What passes to come may differ by.
+_MARGIN = 1.1
+
 
 @dataclass
 class Pace:
@@ -79,7 +82,7 @@ class Pace:
         if not self._sizes:
             return None
         timed = [Timed(like, list(timings)) for like, timings in self._sizes.values()]
-        return Speed.of(timed).seconds(cost)
+        return Speed.of(timed, _MARGIN).seconds(cost)
 
     def remaining(self) -> Span | None:
         """Returns how long the rest will take; None if nothing was done yet, or it is not known how much there is."""

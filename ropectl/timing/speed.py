@@ -70,7 +70,7 @@ class Speed:
     high: Sequence[Rates]
 
     @classmethod
-    def of(cls, timed: Sequence[Timed]) -> Speed:
+    def of(cls, timed: Sequence[Timed], margin: float = 1.0) -> Speed:
         """Returns the speed of work in progress: one rate for all operations, and one for passes.
 
         A pass counts by the median of its timings, so that one that was disturbed does not; all rates are then raised by
@@ -79,31 +79,33 @@ class Speed:
 
         Args:
             timed: Passes of different sizes.
+            margin: Factor by which the rest may differ from them, up and down.
         """
         rows = [each.cost.whole for each in timed]
         usual, quick = [median(each.seconds) for each in timed], [_quick(each.seconds) for each in timed]
         middle = fit_rates(rows, usual)
         mean, slow = _slowdown(timed, _expected(middle, rows))
-        low, high = _possible(rows, quick), [_scaled(rates, slow) for rates in _possible(rows, usual)]
+        low = [_scaled(rates, 1 / margin) for rates in _possible(rows, quick)]
+        high = [_scaled(rates, slow * margin) for rates in _possible(rows, usual)]
         return cls(_whole, low, _scaled(middle, mean), high)
 
     @classmethod
-    def calibrated(cls, timed: Sequence[Timed], alone: Sequence[float], margin: float, is_busy: bool) -> Speed:
+    def calibrated(cls, timed: Sequence[Timed], alone: Sequence[float], margin: float, slowed: float | None) -> Speed:
         """Returns the speed of other work, a rate for each part of a cost.
 
         How the parts of a pass compare is told from its times without other work, which hardly vary; the timings then say
         how fast operations and passes are in all. The range is that without each pass in turn. On a busy machine it goes
-        from no other work to as much as slowed the slower half of the timings, and its middle is the geometric one.
+        from no other work to as much as slowed the slower half of the timings, or its load; its middle is the geometric one.
 
         Args:
             timed: Passes of different sizes.
             alone: The time of each without other work [s].
             margin: Factor by which the work may differ from them, up and down.
-            is_busy: Whether the machine has other work.
+            slowed: By how much other work slows this one at least, as the load of the machine says; None on a quiet one.
         """
         rows, shapes = [each.cost.parts for each in timed], _possible([each.cost.parts for each in timed], alone)
-        if is_busy:
-            _, slow = _slowdown(timed, alone)
+        if slowed is not None:
+            slow = max(slowed, _slowdown(timed, alone)[1])
             low, middle, high = shapes, _scaled(shapes[0], math.sqrt(slow)), [_scaled(each, slow) for each in shapes]
         else:
             usual, quick = [median(each.seconds) for each in timed], [_quick(each.seconds) for each in timed]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -145,6 +146,19 @@ def test_passes_that_need_too_much_memory_are_left_out(machine: Machine) -> None
     with pytest.raises(torch.OutOfMemoryError):
         time_passes(ladder[2:], CPU, 0.5)
     assert machine.threads == 2, "as many as before"
+
+
+def test_an_accelerator_has_no_threads_and_is_waited_for(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    device, waits = SimpleNamespace(type="cuda"), []
+    monkeypatch.setattr(short_passes, "_settle", waits.append)
+    monkeypatch.setattr(torch, "set_num_threads", lambda _: pytest.fail("the processor's threads are left alone"))
+    machine.slowed = iter([3.0, 2.0, *[1.5, 1.0, 1.2] * 99]).__next__
+    cost = FORWARD.of_pass(ForwardPass(1, 16))
+    [timed] = time_passes([ShortPass(1, 1, 16, cost, partial(machine.run, cost))], device, 0.5)
+    assert timed.alone == pytest.approx(machine.seconds(cost)), "its quickest"
+    assert len(waits) >= 2 * len(timed.seconds)
+    found = calibrate(lambda layers: [timed], [1], device)
+    assert found.load is None and found.time_record(Span())["gain_of_one_thread"] is None
 
 
 def test_models_are_as_large_as_is_quick() -> None:

@@ -58,7 +58,8 @@ def test_the_range_is_wide_only_where_work_of_another_size_remains() -> None:
     pace = Pace(window(512) * 100, clock)
     run(pace, clock, [window(512)] * 10)
     same = pace.remaining()
-    assert same is not None and same.high == pytest.approx(same.low) == pytest.approx(90 * seconds(window(512)))
+    assert same is not None and same.middle == pytest.approx(90 * seconds(window(512)))
+    assert same.high / same.middle == pytest.approx(1.1) == pytest.approx(same.middle / same.low)
     pace = Pace(window(512) * 10 + window(16) * 1000, clock)
     run(pace, clock, [window(512)] * 10)
     other = pace.remaining()
@@ -101,7 +102,7 @@ def test_the_time_before_a_measurement_is_not_of_its_passes() -> None:
     pace.begin(window(512) * 10)
     run(pace, clock, [window(512)] * 2)
     left = pace.remaining()
-    assert left is not None and left.high == pytest.approx(8 * seconds(window(512)))
+    assert left is not None and left.middle == pytest.approx(8 * seconds(window(512)))
 
 
 def test_bytes_have_no_passes() -> None:
@@ -111,4 +112,8 @@ def test_bytes_have_no_passes() -> None:
         clock.now += 1
         pace.advance(Cost(weights=100))
     left = pace.remaining()
-    assert left is not None and (left.low, left.high) == pytest.approx((5, 5)) and pace.elapsed == 5
+    assert (
+        left is not None
+        and (left.low, left.middle, left.high) == pytest.approx((5 / 1.1, 5, 5.5))
+        and pace.elapsed == 5
+    )

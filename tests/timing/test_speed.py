@@ -66,7 +66,7 @@ def test_other_work_is_within_the_range(seed: int) -> None:
 
     timed = [Timed(cost, [noisy(truth(cost)) for _ in range(8)]) for cost in PASSES]
     alone = [truth(cost) * rng.uniform(0.98, 1.02) for cost in PASSES]
-    speed = Speed.calibrated(timed, alone, margin=1.15, is_busy=False)
+    speed = Speed.calibrated(timed, alone, margin=1.15, slowed=None)
     for tokens, passes in ((512, 100), (8192, 3), (20, 500)):
         work = cost_of(tokens, head=True) * passes
         undisturbed, span = truth(work), speed.seconds(work)
@@ -81,10 +81,14 @@ def test_other_work_is_within_the_range(seed: int) -> None:
 def test_on_a_busy_machine_the_range_begins_at_what_it_takes_without_other_work() -> None:
     rng = random.Random(1)
     timed = [Timed(cost, [truth(cost) * rng.uniform(4, 40) for _ in range(3)]) for cost in PASSES]
-    speed = Speed.calibrated(timed, [truth(cost) for cost in PASSES], margin=1.15, is_busy=True)
+    speed = Speed.calibrated(timed, [truth(cost) for cost in PASSES], margin=1.15, slowed=1.0)
     work = cost_of(512, head=True) * 100
     span = speed.seconds(work)
     assert span.low == pytest.approx(truth(work) / 1.15, rel=0.02)
+    loaded = Speed.calibrated(
+        [Timed(cost, [truth(cost)]) for cost in PASSES], list(map(truth, PASSES)), 1.2, slowed=3.0
+    )
+    assert loaded.seconds(work).high == pytest.approx(3.6 * truth(work), rel=0.02), "quiet for a moment, says the load"
     assert span.high > 20 * truth(work) and span.middle == pytest.approx((span.low * span.high) ** 0.5, rel=0.02)
 
 
