@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-#: Called after each forward pass with the number of tokens that it took.
-Progress = Callable[[int], None]
-
-
-def no_progress(tokens: int) -> None:
-    """Reports nothing."""
+from ropectl.timing.operations import Cost
 
 
 class Reporter:
@@ -28,20 +23,21 @@ class Reporter:
         """Takes a note that a person should read."""
         self.notes.append(text)
 
-    def start(self, what: str, total: float = 0.0, unit: str = "tokens") -> None:
+    def start(self, what: str, total: float = 0.0, unit: str = "tokens", cost: Cost | None = None) -> None:
         """Begins a part of the work.
 
         Args:
             what: The part, in words.
-            total: Its amount, in the unit weighted by what :meth:`cell` says; 0 if unknown.
-            unit: The unit of :meth:`advance`: ``tokens`` or ``bytes``.
+            total: Its amount; 0 if unknown.
+            unit: The unit of ``total`` and of :meth:`advance`: ``tokens`` or ``bytes``.
+            cost: What all of it costs; by default each unit as much as any other.
         """
 
-    def cell(self, method: str, part: str, cost_per_token: float = 1.0) -> None:
-        """Begins the next measurement of a method; each of its tokens counts ``cost_per_token`` towards the total."""
+    def cell(self, method: str, part: str, cost: Cost) -> None:
+        """Begins the next measurement of a method, which is expected to cost so much; the one before is over."""
 
-    def advance(self, amount: int) -> None:
-        """Adds to what is done, in the unit of the part."""
+    def advance(self, amount: int, cost: Cost | None = None) -> None:
+        """Adds to what is done, in the unit of the part, and what that cost."""
 
     def steps(self, total: int, done: int) -> None:
         """Begins the training steps, of which some may be done already."""

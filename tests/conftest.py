@@ -190,9 +190,8 @@ def checkpoint(tmp_path: Path, saved_tiny: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def short_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times one short pass, where a test is about what a dry run says and not about its seconds."""
-    for module in ("ropectl.evaluate.calibration", "ropectl.train.estimate.calibration"):
-        monkeypatch.setattr(f"{module}.LONG_ENOUGH", 0.0)
+    """Times the shortest passes once, where a test is about what a dry run says and not about its seconds."""
+    monkeypatch.setattr("ropectl.evaluate.short_passes.BUDGET", 0.0)
 
 
 @pytest.fixture

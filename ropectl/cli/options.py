@@ -13,6 +13,7 @@ from ropectl.errors import ConfigError
 from ropectl.file_reading import home_path
 from ropectl.option import Panel
 from ropectl.report.writers import formats
+from ropectl.timing.durations import parse_duration
 
 #: The panel that shows all of them.
 RUN = Panel.run.value
@@ -37,6 +38,22 @@ OutFile = Annotated[
     Path | None,
     typer.Option(
         "--out", "-o", metavar="FILE", parser=_file_path, help="Write the record there, as JSON.", rich_help_panel=RUN
+    ),
+]
+
+
+def _budget(text: str) -> float:
+    return parse_duration(text, "--budget")
+
+
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        "--budget",
+        metavar="TIME",
+        parser=_budget,
+        help="Measure what fits in this time, as in 90s, 10m, 2h; the same command goes on.",
+        rich_help_panel=RUN,
     ),
 ]
 OutputFormat = Annotated[Format, typer.Option("--format", help="human or json.", rich_help_panel=RUN)]

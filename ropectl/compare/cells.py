@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-from ropectl.evaluate.cost import Cost
+from ropectl.evaluate.cost import Advance
 from ropectl.records import PasskeyCell, PerplexityPoint, to_json
-from ropectl.reporter import Progress
 from ropectl.rope.method import short_spec
 from ropectl.runs import RunFolder, content_id
+from ropectl.timing.operations import Cost
 
-#: Takes the model, a progress callback and some of the cell's lengths; returns records.
-Measure = Callable[[Any, Progress, Sequence[int]], Sequence[Any]]
+#: Takes the model, what is told of its passes, and some of the cell's lengths; returns records.
+Measure = Callable[[Any, Advance, Sequence[int]], Sequence[Any]]
 
 _POINTS, _CELLS = ("points", PerplexityPoint, "context_length"), ("cells", PasskeyCell, "length")
 
@@ -35,7 +35,7 @@ class ComparisonCell:
         lengths: Contexts that it answers for [tokens].
         settings: All that decides the result; its hash names the record.
         tokens: Tokens that go through the model.
-        cost: Operations.
+        cost: Passes and operations.
         window: Most tokens in one forward pass.
         cached: Most tokens whose keys and values are held.
         measure: The measurement.
@@ -63,7 +63,7 @@ class ComparisonCell:
         """The cell's name for people."""
         return short_spec(self.method) + (", tuned" if self.training else "")
 
-    def outcome(self, model: Any, progress: Progress) -> dict[str, Any]:
+    def outcome(self, model: Any, advance: Advance) -> dict[str, Any]:
         """Measures all lengths at once; if that fails, one after the other up to the one that fails on its own.
 
         A length that needs too much memory must not cost those that do not, nor a failed cell the others.
@@ -73,7 +73,7 @@ class ComparisonCell:
         """
 
         def measured(lengths: Sequence[int]) -> list[Any]:
-            return [to_json(record) for record in self.measure(model, progress, lengths)]
+            return [to_json(record) for record in self.measure(model, advance, lengths)]
 
         name, ordered = _RESULTS[self.kind][0], sorted(self.lengths)
         try:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from ropectl.compare.budget import LeftOut, in_order
 from ropectl.compare.cells import ComparisonCell
 from ropectl.compare.factory import model_cells
 from ropectl.compare.plan import ComparedModel, make_plan
 from ropectl.compare.recipe import read_recipe
-from ropectl.compare.run import default_folder
+from ropectl.compare.run import check_budget, default_folder
 from ropectl.errors import RopectlError
-from ropectl.evaluate.calibration import measure_speed
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.cost import Cost, ForwardCost
+from ropectl.evaluate.cost import ForwardCost, ForwardPass
 from ropectl.evaluate.forward import LOGITS_PER_CHUNK
+from ropectl.evaluate.forward_speed import forward_speed
 from ropectl.hf.config.source import source_config
 from ropectl.hf.model.loading import resolve_device, resolve_dtype
 from ropectl.hf.model.model_class import bare_model
@@ -27,6 +29,8 @@ from ropectl.records import SCHEMA_VERSION, to_json
 from ropectl.reporter import Reporter
 from ropectl.rope.derived import derived_values
 from ropectl.runs import RunFolder, command_line, package_versions
+from ropectl.timing.operations import NOTHING, Cost
+from ropectl.timing.speed import Span, Speed
 
 #: Logits of a chunk are held as computed, in float32, and once more by the loss [bytes an entry].
 _BYTES_PER_LOGIT = 12
@@ -37,6 +41,7 @@ def estimate_comparison(
     out: Path | str | None = None,
     reporter: Reporter | None = None,
     retry_failed: bool = False,
+    budget: float | None = None,
 ) -> dict[str, Any]:
     """Returns the cells, tokens, operations, time and memory that a comparison would take, model by model.
 
@@ -45,20 +50,24 @@ def estimate_comparison(
         out: Run folder; cells that it already holds are counted separately.
         reporter: Receives notes.
         retry_failed: Whether cells that failed before would be measured again.
+        budget: A limit of time, to see what would fit [s].
 
     Raises:
         RopectlError: If the request cannot work.
     """
     config, reporter = config or CompareConfig(), reporter or Reporter()
+    check_budget(config, budget)
     asked = RunFolder(Path(out)) if out else None
     recipe = read_recipe(config)
     plan = make_plan(config, reporter)
     grids = [model_cells(plan, model) for model in plan.models]
     folder = asked or RunFolder(default_folder(plan.base.setup.source, grids, ()))
-    models = []
-    for model, by_method in zip(plan.models, grids, strict=True):
+    models, entries = [], []
+    for number, (model, by_method) in enumerate(zip(plan.models, grids, strict=True)):
         cells = [cell for own in by_method.values() for cell in own]
         missing = [cell for cell in cells if cell.record_in(folder, not retry_failed) is None]
+        resources, speed = _resources(model, missing)
+        entries += [(number, cell, None if speed is None else speed.seconds(cell.cost)) for cell in missing]
         models.append(
             {
                 "model": model.name,
@@ -67,7 +76,7 @@ def estimate_comparison(
                 "cells": len(cells),
                 "finished": len(cells) - len(missing),
                 "kinds": [_kind(kind, missing) for kind in dict.fromkeys(cell.kind for cell in cells)],
-                **_resources(model, missing),
+                **resources,
             }
         )
     if recipe is not None:
@@ -80,6 +89,7 @@ def estimate_comparison(
         "estimate": True,
         "lengths": plan.lengths,
         "models": models,
+        "budget": None if budget is None else _within(budget, entries),
         "config": plan.config.model_dump(mode="json"),
         "versions": package_versions(),
         "command": command_line(),
@@ -106,35 +116,65 @@ def _kind(kind: str, cells: Sequence[ComparisonCell]) -> dict[str, Any]:
     }
 
 
-def _resources(model: ComparedModel, missing: Sequence[ComparisonCell]) -> dict[str, Any]:
-    """Returns time and memory of the missing cells; if the model cannot be built without its weights, the reason."""
+def _within(budget: float, entries: Sequence[tuple[int, ComparisonCell, Span | None]]) -> dict[str, Any]:
+    """Returns what a budget would leave out, as :class:`ropectl.compare.measure.CellRunner` decides it."""
+    expected = {id(cell): span for _, cell, span in entries}
+    if None in expected.values():
+        return {"seconds": budget, "cells": len(entries), "left_out": None, "sentence": None}
+    taken, left_out = 0.0, []
+    for _, cell in in_order([(number, cell) for number, cell, _ in entries], by_model=False):
+        span = expected[id(cell)] or Span()
+        if taken and taken + span.middle > budget:
+            left_out.append(cell)
+        else:
+            taken += span.middle
+    longer = sum((expected[id(cell)] or Span() for cell in left_out), Span())
+    sentence = LeftOut(left_out, len(entries), longer).sentence if left_out else None
+    return {"seconds": budget, "cells": len(entries), "left_out": len(left_out), "sentence": sentence}
+
+
+def _resources(model: ComparedModel, missing: Sequence[ComparisonCell]) -> tuple[dict[str, Any], Speed | None]:
+    """Returns time and memory of the missing cells, and the speed; if the model cannot be built without its weights, the reason."""
     source, config = model.setup.source, model.setup.config
+    assert isinstance(config, CompareConfig)
     device = resolve_device(config.device)
     free = free_memory(device)
     if not missing:
-        return {"time": {"seconds": 0.0}, "memory": {"total": 0, "free": free, "parts": {}}}
+        nothing = {"seconds": 0.0, "seconds_low": 0.0, "seconds_high": 0.0}
+        return {"time": nothing, "memory": {"total": 0, "free": free, "parts": {}}}, None
     try:
         model_config = source_config(source, config.trust_remote_code)
+        if config.attention:
+            model_config._attn_implementation = config.attention
         dtype = getattr(torch, resolve_dtype(config.dtype, device.type, source.config) or "float32")
         forward = ForwardCost.of(source.config)
-        longest = max(cell.length for cell in missing)
         memory = _memory(model, missing, model_config, dtype)
-        speed = measure_speed(model_config, forward, longest, dtype, device, config.trust_remote_code)
+        longest = max(cell.length for cell in missing)
+        measured = forward_speed(
+            model_config, forward, longest, dtype, device, config.batch_size, config.trust_remote_code
+        )
     except (RopectlError, RuntimeError, ValueError, TypeError, AttributeError, KeyError) as error:
         # A class may refuse to be built small in many ways; cells and tokens are reported all the same.
-        return {"time": {"seconds": None, "reason": str(error).split("\n")[0]}, "memory": None}
-    seconds = {
-        kind: speed.seconds(sum((cell.cost for cell in missing if cell.kind == kind), Cost()))
+        return {"time": {"seconds": None, "reason": str(error).split("\n")[0]}, "memory": None}, None
+    speed = measured.speed
+    kinds = {
+        kind: speed.seconds(sum((cell.cost for cell in missing if cell.kind == kind), NOTHING))
         for kind in dict.fromkeys(cell.kind for cell in missing)
     }
-    return {
-        "time": {
-            "seconds": sum(seconds.values()),
-            "kinds": seconds,
-            "calibration": {"length": speed.length, "layers": speed.layers, "head": speed.head},
-        },
-        "memory": {"total": sum(memory.values()), "free": free, "parts": memory},
+    whole = forward.of_pass(ForwardPass(config.batch_size, longest, scored=config.batch_size * longest))
+    rates = {
+        "layers": (whole.weights + whole.attention) / speed.seconds(replace(whole, head=0.0)).middle,
+        "head": whole.head / max(1e-9, speed.seconds(Cost(head=whole.head)).middle),
     }
+    time = {
+        **measured.time_record(sum(kinds.values(), Span())),
+        "kinds": {kind: span.middle for kind, span in kinds.items()},
+        "kinds_low": {kind: span.low for kind, span in kinds.items()},
+        "kinds_high": {kind: span.high for kind, span in kinds.items()},
+        "calibration": {"length": measured.longest, **rates, **measured.to_json()},
+        "left_out": ["loading the weights"],
+    }
+    return {"time": time, "memory": {"total": sum(memory.values()), "free": free, "parts": memory}}, speed
 
 
 def _memory(

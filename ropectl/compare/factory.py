@@ -12,20 +12,20 @@ from ropectl.compare.passkey_prompts import PasskeyPrompts, PromptGroup
 from ropectl.compare.plan import ComparedModel, Plan
 from ropectl.data.tokens import DocumentSet
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.cost import Cost, ForwardCost
+from ropectl.evaluate.cost import Advance, ForwardCost
 from ropectl.evaluate.perplexity.find_protocol import find_protocol
 from ropectl.evaluate.perplexity.protocol import PerplexityProtocol
 from ropectl.evaluate.perplexity.runner import measure_perplexity
-from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
+from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, work_of
 from ropectl.evaluate.retrieval.measure import answer_passkeys
 from ropectl.evaluate.retrieval.passkey_cells import passkey_cells
-from ropectl.evaluate.retrieval.walk import MAX_BATCH_TOKENS
+from ropectl.evaluate.retrieval.prompts import tree_cost
+from ropectl.evaluate.retrieval.row_groups import MAX_BATCH_TOKENS
 from ropectl.evaluate.setup import Setup
 from ropectl.hf.config.geometry import RopeDescription
 from ropectl.hf.config.source import model_fingerprint
 from ropectl.hf.model.loading import resolve_device
 from ropectl.records import PasskeyCell, PerplexityPoint
-from ropectl.reporter import Progress
 from ropectl.rope.method import ScalingMethod
 from ropectl.runs import package_versions
 
@@ -34,9 +34,6 @@ DECIDING_PACKAGES = ("ropectl", "torch", "transformers", "tokenizers")
 
 #: The protocols: whole beginnings of documents for what a reader sees, the same targets for the verdict.
 TEXT_PROTOCOLS = ("prefix", "tail")
-
-#: A nominal number of tokens in an answer, for the cost of reading them; it decides no result.
-NOMINAL_ANSWER = 5
 
 
 @dataclass(frozen=True)
@@ -75,13 +72,12 @@ class CellFactory:
         request = PerplexityRequest(method, self.rope.geometry, self.documents, self.lengths, capacity=capacity)
         request = protocol.completed(request)
 
-        def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PerplexityPoint]:
-            options = PassOptions(self.rope.layer_type, config.prefill_chunk, config.batch_size, progress)
-            return measure_perplexity(model, protocol, replace(request, lengths=list(lengths)), options)
+        def measure(model: Any, advance: Advance, lengths: Sequence[int]) -> list[PerplexityPoint]:
+            own = replace(options, progress=self.forward.reported(advance))
+            return measure_perplexity(model, protocol, replace(request, lengths=list(lengths)), own)
 
-        windows = [window for one in protocol.passes(request) for window in one.windows()]
-        sizes = [window.num_tokens(self.documents) for window in windows]
-        costs = (self.forward.window(n, window.num_scored) for n, window in zip(sizes, windows, strict=True))
+        options = PassOptions(self.rope.layer_type, config.prefill_chunk, config.batch_size)
+        work = work_of(protocol.passes(request), self.documents, self.forward, options)
         settings = {
             **self._named(method, protocol.name),
             "text": config.text,
@@ -92,20 +88,22 @@ class CellFactory:
             "batch_size": config.batch_size,
             **({"num_targets": request.num_targets} if request.num_targets is not None else {}),
         }
-        longest, chunk = config.batch_size * max(sizes), config.prefill_chunk
+        longest, chunk = config.batch_size * work.longest, config.prefill_chunk
         memory = (longest, 0) if chunk is None else (min(config.batch_size * chunk, longest), longest)
-        cost = sum(costs, Cost())
-        return ComparisonCell(str(method), protocol.name, self.lengths, settings, sum(sizes), cost, *memory, measure)
+        return ComparisonCell(
+            str(method), protocol.name, self.lengths, settings, work.tokens, work.cost, *memory, measure
+        )
 
     def _passkey(self, method: ScalingMethod, asked: PasskeyPrompts, group: PromptGroup) -> ComparisonCell:
         """Returns one cell for the prompts of a group under one seed."""
         config = self.config
 
-        def measure(model: Any, progress: Progress, lengths: Sequence[int]) -> list[PasskeyCell]:
+        def measure(model: Any, advance: Advance, lengths: Sequence[int]) -> list[PasskeyCell]:
             prompts = [prompt for prompt in group.prompts if prompt.point.length in lengths]
             answered = answer_passkeys(
                 model, method, self.rope.geometry, prompts, asked.builder,
-                layers=self.rope.layer_type, prefill_chunk=config.prefill_chunk, progress=progress,
+                layers=self.rope.layer_type, prefill_chunk=config.prefill_chunk,
+                progress=self.forward.reported(advance),
             )  # fmt: skip
             return passkey_cells(answered, asked.builder, self.rope.capacity(method))
 
@@ -118,12 +116,9 @@ class CellFactory:
             "seed": asked.builder.seed,
         }
         lengths = sorted({length for length, _ in group.points})
-        # As if all tokens were in prompts of the longest length: the most that attention can cost.
-        trunks = group.tokens / max(lengths)
-        scored = NOMINAL_ANSWER * len(group.prompts)
-        cost = self.forward.tree(group.tokens, max(lengths), trunks, scored)
+        cost = tree_cost(group.size, group.passes, self.forward)
         memory = MAX_BATCH_TOKENS, max(MAX_BATCH_TOKENS, *lengths)
-        return ComparisonCell(str(method), "passkey", lengths, settings, group.tokens, cost, *memory, measure)
+        return ComparisonCell(str(method), "passkey", lengths, settings, group.size.tokens, cost, *memory, measure)
 
     @cached_property
     def _tokens_sha256(self) -> str:

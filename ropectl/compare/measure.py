@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
+from ropectl.compare.budget import Budget, Entry, LeftOut, in_order, spent
 from ropectl.compare.cells import ComparisonCell
 from ropectl.compare.ranks import Ranks
 from ropectl.evaluate.setup import Setup
@@ -15,6 +17,8 @@ from ropectl.output_places import PLAN_FILE, check_writable
 from ropectl.records import to_json
 from ropectl.reporter import Reporter
 from ropectl.runs import RunFolder, content_id, write_json
+from ropectl.timing.operations import NOTHING, Cost
+from ropectl.timing.pace import Pace
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class ModelCells:
     cells: Sequence[ComparisonCell]
 
 
-@dataclass(frozen=True)
+@dataclass
 class CellRunner:
     """Measures cells and keeps their records.
 
@@ -40,6 +44,8 @@ class CellRunner:
         reporter: Receives progress and notes.
         plan: All that is to be measured; written next to the records when the first is about to be made.
         retry_failed: Whether cells that failed before are tried again.
+        budget: A limit of time: a cell that is not expected to end in it is not begun, except the first.
+        left_out: What the budget left out.
     """
 
     folder: RunFolder
@@ -47,9 +53,13 @@ class CellRunner:
     reporter: Reporter
     plan: Mapping[str, Any] = field(default_factory=dict)
     retry_failed: bool = False
+    budget: Budget | None = None
+    left_out: LeftOut | None = None
 
     def measure(self, groups: Sequence[ModelCells], resumed: bool = True) -> list[list[dict[str, Any]]]:
         """Returns the records of all cells, by group and in order, having measured those that were missing.
+
+        Where the budget leaves cells out, they have no records here, and :attr:`left_out` says so.
 
         Args:
             groups: Models and their cells.
@@ -70,15 +80,18 @@ class CellRunner:
         made: dict[str, dict[str, Any]] = {}
         if missing:
             check_writable(self.folder.path)
-            own = self.ranks.share(missing, lambda entry: entry[1].cost.total)
-            made = {record["id"]: record for record in self.ranks.gather(self._run(groups, own))}
+            own = in_order(self.ranks.share(missing, lambda entry: entry[1].cost.total), self.budget is None)
+            pace = Pace(sum((cell.cost for _, cell in own), NOTHING))
+            made = {record["id"]: record for record in self.ranks.gather(self._run(groups, own, pace))}
+            self._note_left_out([cell for _, cell in missing if content_id(cell.settings) not in made], count, pace)
         if self.ranks.is_main and self.ranks.count > 1:
             for record in made.values():  # those of other machines, where the folder is not shared
                 self.folder.keep(record["settings"], record)
-        return [
-            [record or made[content_id(cell.settings)] for cell, record in zip(group.cells, records, strict=True)]
+        wanted = [
+            [record or made.get(content_id(cell.settings)) for cell, record in zip(group.cells, records, strict=True)]
             for group, records in zip(groups, found, strict=True)
         ]
+        return [[record for record in records if record is not None] for records in wanted]
 
     def begin(self) -> None:
         """Writes the plan before something is measured: without it, nothing could tell what a killed run lacks.
@@ -87,6 +100,13 @@ class CellRunner:
         """
         if self.ranks.is_main and self.plan:
             write_json(self.folder.path / PLAN_FILE, self.plan)
+
+    def _note_left_out(self, cells: Sequence[ComparisonCell], count: int, pace: Pace) -> None:
+        if not cells or self.budget is None:
+            return
+        longer = pace.expected(sum((cell.cost for cell in cells), NOTHING))
+        self.left_out = LeftOut(cells, count, None if longer is None else longer * (1 / self.ranks.count))
+        self.reporter.note(spent(self.budget, self.left_out))
 
     def _loaded(self, group: ModelCells, number: int) -> tuple[Any, Exception | None]:
         """Returns the model of a group, or the reason why it cannot load; without the first nothing can be compared."""
@@ -97,25 +117,36 @@ class CellRunner:
                 raise
             return None, error
 
-    def _run(self, groups: Sequence[ModelCells], own: Sequence[tuple[int, ComparisonCell]]) -> list[dict[str, Any]]:
-        """Measures this process's cells, one model after the other; returns their records."""
+    def _run(self, groups: Sequence[ModelCells], own: Sequence[Entry], pace: Pace) -> list[dict[str, Any]]:
+        """Measures this process's cells, each model loaded when one of its own is next; returns their records."""
         records: list[dict[str, Any]] = []
-        self.reporter.start("measuring", sum(cell.cost.total for _, cell in own))
-        for number, group in enumerate(groups):
-            cells = [cell for owner, cell in own if owner == number]
-            if not cells:
-                continue
-            model, failure = self._loaded(group, number)
-            if not records:
-                self.begin()  # not before a model was there: a request that cannot work leaves no folder
+        self.reporter.start("measuring", sum(cell.tokens for _, cell in own), cost=pace.total)
+        for number, entries in groupby(own, key=lambda entry: entry[0]):
+            cells, model, failure = [cell for _, cell in entries], None, None
             for cell in cells:
-                self.reporter.cell(cell.label, f"{cell.kind} {cell.length}", cell.cost.total / max(1, cell.tokens))
-                started = time.perf_counter()
-                outcome = cell.failure(failure) if failure else cell.outcome(model, self.reporter.advance)
-                outcome["seconds"] = round(time.perf_counter() - started, 3)
-                if model is not None:
-                    outcome["ran_on"] = to_json(ran_on(model))
-                records.append(self.folder.write_cell(cell.settings, outcome))
+                if self.budget is not None and not self.budget.allows(pace.expected(cell.cost)):
+                    continue
+                if model is None and failure is None:
+                    model, failure = self._loaded(groups[number], number)
+                    if not records:
+                        self.begin()  # not before a model was there: a request that cannot work leaves no folder
+                records.append(self._record(cell, model, failure, pace))
             del model
-            group.setup.release()
+            groups[number].setup.release()
         return records
+
+    def _record(self, cell: ComparisonCell, model: Any, failure: Exception | None, pace: Pace) -> dict[str, Any]:
+        """Measures a cell, or writes down why its model is not there; returns its record."""
+        self.reporter.cell(cell.label, f"{cell.kind} {cell.length}", cell.cost)
+        pace.begin(cell.cost)
+
+        def advance(tokens: int, cost: Cost) -> None:
+            pace.advance(cost)
+            self.reporter.advance(tokens, cost)
+
+        started = time.perf_counter()
+        outcome = cell.failure(failure) if failure else cell.outcome(model, advance)
+        outcome["seconds"] = round(time.perf_counter() - started, 3)
+        if model is not None:
+            outcome["ran_on"] = to_json(ran_on(model))
+        return self.folder.write_cell(cell.settings, outcome)

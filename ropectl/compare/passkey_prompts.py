@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.retrieval.prefix_tree import count_nodes
+from ropectl.evaluate.retrieval.prefix_tree import TreeSize, measure_tree
 from ropectl.evaluate.retrieval.prompts import (
     GridPoint,
     Prompt,
@@ -17,6 +17,7 @@ from ropectl.evaluate.retrieval.prompts import (
     depth_grid,
     fingerprint,
 )
+from ropectl.evaluate.retrieval.row_groups import count_passes
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import evenly_spaced
 from ropectl.rope.method import ScalingMethod
@@ -34,13 +35,15 @@ class PromptGroup:
     Attributes:
         prompts: The prompts, all trials of a point in a row.
         points: Length and depth of each point.
-        tokens: Tokens computed.
+        size: What is computed.
+        passes: The passes in which it is.
         prompts_sha256: A hash over one prompt a point: other wording or another tokenizer is another record.
     """
 
     prompts: Sequence[Prompt]
     points: list[GridPoint]
-    tokens: int
+    size: TreeSize
+    passes: int
     prompts_sha256: str
 
 
@@ -102,12 +105,14 @@ class PasskeyPrompts:
         for prompt in prompts:
             by_position[prompt.position].append(prompt)
         together = self._group([prompt for own in by_position.values() for prompt in own])
-        if together.tokens <= MAX_GROUP_TOKENS:
+        if together.size.tokens <= MAX_GROUP_TOKENS:
             return [together]
         return [self._group(own) for own in by_position.values()]
 
     def _group(self, prompts: Sequence[Prompt]) -> PromptGroup:
         firsts = prompts[:: self.trials]
-        tokens = count_nodes([prompt.trial for prompt in prompts])
+        trials = [prompt.trial for prompt in prompts]
         hashed = fingerprint(prompt.trial.input_ids for prompt in firsts)
-        return PromptGroup(prompts, [prompt.point for prompt in firsts], tokens, hashed)
+        return PromptGroup(
+            prompts, [prompt.point for prompt in firsts], measure_tree(trials), count_passes(trials), hashed
+        )

@@ -1,112 +1,137 @@
-"""The speed of this machine in a forward pass, measured on one layer and on two with random weights."""
+"""The speed of this machine, from short passes of models of few layers with random weights.
+
+What passes take on a machine without other work is known well; the timings say by how much they are slowed now.
+"""
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import torch
-import torch.nn.functional as F
+from ropectl.evaluate.short_passes import TimedPass
+from ropectl.timing.load import Load
+from ropectl.timing.operations import Cost
+from ropectl.timing.speed import Span, Speed, Timed, spread
 
-from ropectl.evaluate.cost import Cost, ForwardCost
-from ropectl.evaluate.forward import logits_at_once
-from ropectl.hf.model.model_class import bare_model, cut
+#: Timings of the same passes that vary by this factor, or are so much longer than those without other work, are those of a
+#: busy machine.
+_UNSTEADY, _SLOWED = 1.5, 2.5
 
-#: The first length that is tried [tokens], and how long a pass must take for its length to be enough [s].
-FIRST_LENGTH, LONG_ENOUGH = 128, 0.3
+#: Weights of the layers of the larger model [bytes]; two layers may be more.
+_MOST_BYTES = 2**28
 
-REPETITIONS = 3
+#: What the passes of a measurement may differ by: they have a cache, real weights, and work around them.
+_MARGIN = 1.2
 
 
 @dataclass(frozen=True)
-class Speed:
-    """The speed of this machine.
+class Calibration:
+    """The speed of this machine, and what it was told from.
 
     Attributes:
-        layers: Operations per second in the decoder layers.
-        head: Operations per second in the output head, including the loss over its logits.
-        length: Tokens of the pass that was timed.
+        passes: What was timed.
+        load: The load of the machine before; None where the passes ran elsewhere than on its CPU.
+        seconds: How long all of it took.
     """
 
-    layers: float
-    head: float
-    length: int
+    passes: Sequence[TimedPass]
+    load: Load | None
+    seconds: float
 
-    def seconds(self, cost: Cost) -> float:
-        """Returns how long a measurement takes."""
-        return cost.layers / self.layers + cost.head / self.head
+    @property
+    def longest(self) -> int:
+        """The length of the longest pass through layers [tokens]."""
+        return max(each.made.length for each in self.passes if each.made.layers)
+
+    @property
+    def slowdown(self) -> float:
+        """How much longer passes took than on a machine without other work."""
+        own = [each for each in self.passes if each.seconds]
+        return sum(sum(each.seconds) / len(each.seconds) for each in own) / sum(each.alone for each in own)
+
+    @property
+    def is_busy(self) -> bool:
+        """True if the machine has other work, as its load or the timings say."""
+        is_loaded = self.load is not None and self.load.is_high
+        return is_loaded or spread(self._timed) > _UNSTEADY or self.slowdown > _SLOWED
+
+    @property
+    def gain_of_one_thread(self) -> float:
+        """How much longer passes took than on one thread of the CPU, which waits for no other."""
+        own = [each for each in self.passes if each.seconds]
+        return sum(sum(each.seconds) / len(each.seconds) for each in own) / sum(each.one_thread for each in own)
+
+    @property
+    def speed(self) -> Speed:
+        """The rates that agree with it."""
+        slowed = None if not self.is_busy else 1.0 if self.load is None else self.load.slowdown
+        return Speed.calibrated(self._timed, [each.alone for each in self.passes], _MARGIN, slowed)
+
+    @property
+    def _timed(self) -> list[Timed]:
+        """The timings; a pass that there was no time for was slowed as the others were."""
+        return [Timed(each.made.cost, each.seconds or [each.alone * self.slowdown]) for each in self.passes]
+
+    def time_record(self, span: Span) -> dict[str, Any]:
+        """Returns what a record says of a time that was told from it, and of the machine."""
+        return {
+            "seconds": span.middle,
+            "seconds_low": span.low,
+            "seconds_high": span.high,
+            "busy": self.is_busy,
+            "load": None if self.load is None else self.load.average,
+            "cores": None if self.load is None else self.load.cores,
+            "gain_of_one_thread": None if self.load is None else round(self.gain_of_one_thread, 3),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what a record says of it."""
+        return {
+            "seconds": self.seconds,
+            "passes": [
+                {
+                    "layers": each.made.layers,
+                    "rows": each.made.rows,
+                    "length": each.made.length,
+                    "seconds": each.seconds,
+                    "alone_seconds": each.alone,
+                    "one_thread_seconds": each.one_thread,
+                }
+                for each in self.passes
+            ],
+        }
 
 
-@torch.no_grad()
-def measure_speed(
-    config: Any, forward: ForwardCost, longest: int, dtype: torch.dtype, device: Any, remote_code: bool = False
-) -> Speed:
-    """Returns the speed of a model's forward pass, without its weights.
+def calibrate(passes: Callable[[int], Iterable[TimedPass]], layers: Sequence[int], device: Any) -> Calibration:
+    """Returns the speed of this machine.
 
     Args:
-        config: The model's transformers config.
-        forward: The cost of its passes.
-        longest: Tokens of the longest window; lengths are doubled up to it until a pass takes long enough.
-        dtype: Type of the weights.
-        device: Where it runs.
-        remote_code: Whether the class comes with the checkpoint.
-
-    Raises:
-        ConfigError: If the class cannot be built.
+        passes: Builds a model of so many layers, and times its passes.
+        layers: The numbers of layers.
+        device: Where they run.
     """
-    num_layers = config.get_text_config(decoder=True).num_hidden_layers
-    one = bare_model(cut(config, 1), dtype, device, remote_code).eval()
-    length = min(FIRST_LENGTH, longest)
-    while length < longest and _decoder_seconds(one, length, device) < LONG_ENOUGH / 2:
-        length = min(2 * length, longest)
-    first = _decoder_seconds(one, length, device)
-    rows = min(length, logits_at_once(one))
-    read = _head_seconds(one, rows, device)
-    del one
-    both = _decoder_seconds(bare_model(cut(config, 2), dtype, device, remote_code).eval(), length, device)
-    layer = max(both - first, both / 4)  # a layer takes some time, whatever the clock says
-    return Speed(
-        layers=forward.window(length, 0).layers / num_layers / layer,
-        head=max(1.0, forward.window(0, rows).head) / read,
-        length=length,
-    )
+    load, began = Load.now() if device.type == "cpu" else None, time.perf_counter()
+    timed: list[TimedPass] = []
+    for count in layers:
+        timed += passes(count)
+        gc.collect()  # before the next model is built
+    return Calibration(timed, load, round(time.perf_counter() - began, 3))
 
 
-def _decoder_seconds(model: Any, length: int, device: Any) -> float:
-    """Returns the seconds of a pass of the layers over one sequence."""
-    ids = torch.zeros(1, length, dtype=torch.long, device=device)
-    return fastest(partial(model.get_decoder(), input_ids=ids, use_cache=False), device)
-
-
-def _head_seconds(model: Any, rows: int, device: Any) -> float:
-    """Returns the seconds of the logits of so many tokens, and their loss."""
-    weight = model.get_output_embeddings().weight
-    states = torch.zeros(rows, weight.shape[1], dtype=weight.dtype, device=device)
-    targets = torch.zeros(rows, dtype=torch.long, device=device)
-    return fastest(lambda: F.cross_entropy(model.get_output_embeddings()(states).float(), targets), device)
-
-
-def fastest(work: Callable[[], Any], device: Any, tries: int = REPETITIONS) -> float:
-    """Returns the seconds of the fastest of a few tries, because anything else the machine does only adds time.
+def layer_counts(num_layers: int, num_bytes: int) -> list[int]:
+    """Returns the numbers of layers of the models to time: one, and as many as are small.
 
     Args:
-        work: The function to time.
-        device: Where it runs.
-        tries: Number of tries, after one that warms up memory and kernels.
+        num_layers: Layers of the whole model.
+        num_bytes: The size of their weights, all together.
     """
-    times = []
-    for _ in range(tries + 1):
-        _settle(device)
-        began = time.perf_counter()
-        work()
-        _settle(device)
-        times.append(time.perf_counter() - began)
-    return min(times[1:])
+    return sorted({1, min(num_layers, max(2, _MOST_BYTES * num_layers // max(1, num_bytes)))})
 
 
-def _settle(device: Any) -> None:
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
+def part_of(cost: Cost, layers: int, num_layers: int) -> Cost:
+    """Returns the cost of a pass with fewer layers; what is around them counts as one more, and its head as it is."""
+    share = layers / num_layers
+    return Cost(cost.passes * (layers + 1) / (num_layers + 1), cost.weights * share, cost.attention * share, cost.head)

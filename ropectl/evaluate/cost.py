@@ -1,41 +1,49 @@
-"""The operations of a forward pass, so that the cost of a measurement is known before it is made.
+"""The operations of forward passes, so that the cost of a measurement is known before it is made.
 
 A pass over T tokens takes 2 P T + 2 num_layers num_heads head_dim T^2 operations, and 2 E more for every token whose
-logits are read: P weights of the decoder layers that a token meets, E those of the output head.
+logits are read: P weights of the decoder layers that a token meets, E those of the output head. Against a cache of D
+tokens, the square of D + T less that of D takes the place of T^2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ropectl.errors import UnsupportedModelError
 from ropectl.hf.model_shape import ModelShape
+from ropectl.timing.operations import Cost
 
 
 @dataclass(frozen=True)
-class Cost:
-    """The operations of a measurement.
+class ForwardPass:
+    """Rows of tokens that go through a model side by side.
 
     Attributes:
-        layers: Operations in the decoder layers.
-        head: Operations in the output head.
+        rows: How many.
+        tokens: Tokens of each.
+        before: Tokens of each that the cache holds already.
+        scored: Tokens whose logits are read, of all rows together.
+        pieces: How many passes the rows are cut into.
     """
 
-    layers: float = 0.0
-    head: float = 0.0
+    rows: int
+    tokens: int
+    before: int = 0
+    scored: int = 0
+    pieces: int = 1
 
-    @property
-    def total(self) -> float:
-        """The operations of both."""
-        return self.layers + self.head
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.layers + other.layers, self.head + other.head)
+#: Called after each forward pass.
+Progress = Callable[[ForwardPass], None]
 
-    def __mul__(self, times: float) -> Cost:
-        return Cost(self.layers * times, self.head * times)
+#: Called with the tokens and the cost of what was done.
+Advance = Callable[[int, Cost], None]
+
+
+def no_progress(done: ForwardPass) -> None:
+    """Reports nothing."""
 
 
 @dataclass(frozen=True)
@@ -75,22 +83,26 @@ class ForwardCost:
         """
         return cls(layers, head, attention=2 * shape.num_layers * shape.query_width)
 
-    def window(self, tokens: int, scored: int) -> Cost:
-        """Returns the cost of one pass over a sequence.
+    def of_pass(self, one: ForwardPass) -> Cost:
+        """Returns the cost of a pass."""
+        tokens, squares = one.rows * one.tokens, one.rows * ((one.before + one.tokens) ** 2 - one.before**2)
+        return self.of_sums(one.pieces, tokens, squares, one.scored)
+
+    def of_sums(self, passes: float, tokens: float, squares: float, scored: float) -> Cost:
+        """Returns the cost of many passes.
 
         Args:
-            tokens: T.
+            passes: How many.
+            tokens: Tokens of all rows.
+            squares: Sum over all rows of (D + T)^2 - D^2.
             scored: Tokens whose logits are read.
         """
-        return Cost(2.0 * self.layers * tokens + float(self.attention) * tokens**2, 2.0 * self.head * scored)
+        return Cost(passes, 2.0 * self.layers * tokens, float(self.attention) * squares, 2.0 * self.head * scored)
 
-    def tree(self, tokens: int, trunk: int, trunks: float, scored: int) -> Cost:
-        """Returns the cost of a prefix tree whose branches are short compared with its trunks.
+    def reported(self, advance: Advance) -> Progress:
+        """Returns what reports the tokens and the cost of every pass."""
 
-        Args:
-            tokens: Distinct tokens, including those of the branches.
-            trunk: Length of each trunk.
-            trunks: Number of trunks.
-            scored: Tokens whose logits are read.
-        """
-        return Cost(2.0 * self.layers * tokens + float(self.attention) * trunks * trunk**2, 2.0 * self.head * scored)
+        def progress(done: ForwardPass) -> None:
+            advance(done.rows * done.tokens, self.of_pass(done))
+
+        return progress

@@ -137,7 +137,8 @@ class Loop:
             if not progress.unscaled:
                 self.reporter.start("measuring the original model")
                 progress.unscaled = self.validation.unscaled(model, self.reporter.advance)
-            self.reporter.start(f"validation at step {progress.step}", self.validation.tokens)
+            tokens, cost = self.validation.work
+            self.reporter.start(f"validation at step {progress.step}", tokens, cost=cost)
             try:
                 measured = self.validation.measure(model, self.reporter.advance)
             except MeasurementError as error:

@@ -11,12 +11,12 @@ from transformers import LlamaForCausalLM
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import MeasurementError
 from ropectl.evaluate.perplexity.find_protocol import find_protocol
-from ropectl.evaluate.perplexity.windows import PerplexityRequest, tokens_of
+from ropectl.evaluate.perplexity.windows import PerplexityRequest
 from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from tests.conftest import make_model
-from tests.evaluate.measured import measured, prefix_points, tail_points
+from tests.evaluate.measured import measured, prefix_points, tail_points, tokens_of
 from tests.rope.test_contract import NAMES, example
 from tests.tolerances import ONE_PASS
 

@@ -16,6 +16,7 @@ from ropectl.data.sources import open_source
 from ropectl.evaluate.config import PerplexityConfig
 from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
 from ropectl.evaluate.perplexity.find_protocol import all_protocols
+from ropectl.timing.operations import NOTHING
 from tests.evaluate.measured import CountingReporter
 from tests.tolerances import EXACT
 
@@ -242,3 +243,4 @@ def test_progress_counts_all_tokens() -> None:
             PerplexityConfig(protocol=protocol, lengths=(64, 150), documents=2, method="dynamic-ntk"), reporter
         )
         assert reporter.total == reporter.done > 0, protocol
+        assert reporter.cost == reporter.spent != NOTHING, protocol

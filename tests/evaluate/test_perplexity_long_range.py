@@ -13,14 +13,14 @@ from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.errors import ConfigError, MeasurementError
 from ropectl.evaluate.perplexity.protocols.key_tokens import KeyTokens
 from ropectl.evaluate.perplexity.runner import losses_of, measure_perplexity
-from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, tokens_of
+from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
 from ropectl.evaluate.statistics import mean_interval
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from tests.conftest import TRAINED, make_model
-from tests.evaluate.measured import tail_points
+from tests.evaluate.measured import tail_points, tokens_of
 from tests.tolerances import EXACT, ONE_PASS
 
 pytestmark = pytest.mark.usefixtures("one_thread")

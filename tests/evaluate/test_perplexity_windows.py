@@ -17,13 +17,13 @@ from ropectl.errors import ConfigError
 from ropectl.evaluate.perplexity.find_protocol import all_protocols, find_protocol
 from ropectl.evaluate.perplexity.protocol import PerplexityProtocol
 from ropectl.evaluate.perplexity.runner import _batches, measure_perplexity
-from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, Window, tokens_of
+from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, Window
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from tests.conftest import VOCABULARY
-from tests.evaluate.measured import measured
+from tests.evaluate.measured import measured, tokens_of
 from tests.rope.test_contract import example
 from tests.tolerances import EXACT, ONE_PASS, UNIFORM
 

@@ -190,7 +190,13 @@ def estimate() -> dict[str, Any]:
     kinds = [
         {"kind": kind, "cells": 9, "tokens": 123_456_789, "flops": 1.23e20} for kind in ("prefix", "tail", "passkey")
     ]
-    time = {"seconds": 360_300.0, "kinds": {"prefix": 59.4, "tail": 3599.0, "passkey": 360_300.0}}
+    time = {
+        "seconds": 363_960.0, "seconds_low": 300_000.0, "seconds_high": 720_000.0, "left_out": ["loading the weights"],
+        "kinds": {"prefix": 59.4, "tail": 3599.0, "passkey": 360_300.0}, "busy": True, "load": 3.42, "cores": 2,
+        "kinds_low": {"prefix": 50.0, "tail": 3000.0, "passkey": 296_950.0}, "gain_of_one_thread": 1.8,
+        "kinds_high": {"prefix": 118.8, "tail": 7198.0, "passkey": 712_683.0},
+        "calibration": {"passes": [{"seconds": [0.8, 2.1, 1.7]}, {"seconds": [0.01, 0.011]}, {"seconds": [5.0]}]},
+    }  # fmt: skip
     memory = {"total": 76 * 2**30, "free": 39 * 2**30, "parts": {"weights": 51 * 2**30, "key-value cache": 25 * 2**30}}
     geometry = RopeGeometry(**GEOMETRY)
     derived = {
@@ -207,7 +213,11 @@ def estimate() -> dict[str, Any]:
         "cells": 27, "finished": 3, "derived": derived, "kinds": kinds, "time": time, "memory": memory,
     }  # fmt: skip
     refused = {**model, "model": "b", "time": {"seconds": None, "reason": "too small"}, "memory": None}
-    return {"models": [model, {**model, "model": "c"}, refused]}
+    sentence = (
+        "20 of 48 cells are left out: tail of yarn:factor=4, llama3:factor=16; passkey of 9 methods, 2 to 3 h more."
+    )
+    budget = {"seconds": 5400.0, "cells": 48, "left_out": 20, "sentence": sentence}
+    return {"models": [model, {**model, "model": "c"}, refused], "budget": budget}
 
 
 def finetuning() -> dict[str, Any]:

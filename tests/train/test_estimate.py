@@ -22,10 +22,11 @@ from ropectl.errors import ConfigError, UnsupportedModelError
 from ropectl.evaluate.cost import ForwardCost
 from ropectl.hf.model.model_class import cut
 from ropectl.hf.model_shape import ModelShape
+from ropectl.timing.speed import Speed
 from ropectl.train import trainer
 from ropectl.train.engine.loss import CausalLoss
-from ropectl.train.estimate import calibration, run_estimate
-from ropectl.train.estimate.cost import Arithmetic, Timing, micro_batch_seconds, seconds_per_step
+from ropectl.train.estimate import run_estimate
+from ropectl.train.estimate.cost import Arithmetic, OptimizerTime, seconds_per_step
 from ropectl.train.estimate.memory import (
     TrainingSetup,
     Weights,
@@ -239,10 +240,10 @@ def test_arithmetic_is_three_and_four_forward_passes() -> None:
     forward = 2 * (layers + vocabulary * hidden) * length + 2 * depth * width * length**2
     pass_ = ForwardCost(layers, vocabulary * hidden, attention=2 * depth * width)
     full = Arithmetic(pass_, depth, 1.0, True, recomputes=False, chunked=False)
-    assert full.total(length) == 3 * forward
-    assert replace(full, recomputes=True, chunked=True).total(length) == 4 * forward
+    assert full.cost(length).total == 3 * forward
+    assert replace(full, recomputes=True, chunked=True).cost(length).total == 4 * forward
     frozen = replace(full, layers_trained=0.0, head_trained=False)
-    assert full.total(length) - frozen.total(length) == 2 * (layers + vocabulary * hidden) * length
+    assert full.cost(length).total - frozen.cost(length).total == 2 * (layers + vocabulary * hidden) * length
 
 
 @pytest.mark.process
@@ -263,7 +264,7 @@ def test_arithmetic_of_matrices_is_what_torch_counts(chunk: int, checkpointing: 
         loss(ids, ids).backward()
     counted = counter.get_flop_counts()["Global"]
     matrices = sum(count for op, count in counted.items() if "mm" in str(op))
-    expected = arithmetic.total(TOKENS)  # with the norms, which multiply no matrices
+    expected = arithmetic.cost(TOKENS).total  # with the norms, which multiply no matrices
     if checkpointing == "on":  # torch stops before a layer's last product, whose result nothing needs
         expected -= 2 * TOKENS * shape.num_layers * shape.hidden * shape.intermediate
     assert matrices == pytest.approx(expected, rel=0.01)
@@ -274,35 +275,28 @@ ARITHMETIC = Arithmetic(
 )
 
 
-def timing(length: int, per_operation: float = 1e-9, per_token: float = 1e-5) -> Timing:
-    """What a machine would show whose time is that of its operations."""
-    layer = per_operation * ARITHMETIC.decoder(length) / ARITHMETIC.num_layers
-    return Timing(length, layer + per_token * length, 2 * layer + per_token * length, 0.25, 1000)
+#: Seconds of an operation with weights, one of attention, one of the head, and of a pass.
+RATES = (1e-12, 3e-12, 2e-12, 1e-3)
+SPEED = Speed(lambda cost: cost.parts, [tuple(rate / 2 for rate in RATES)], RATES, [tuple(rate * 3 for rate in RATES)])
 
 
-@pytest.mark.parametrize("measured", [128, 1024, 8192])
-def test_time_is_carried_on_to_all_layers_and_the_whole_length(measured: int) -> None:
-    seconds = micro_batch_seconds(timing(measured), ARITHMETIC, 8192)
-    assert seconds == pytest.approx(1e-9 * ARITHMETIC.decoder(8192) + 1e-5 * 8192)
-    assert micro_batch_seconds(timing(measured), ARITHMETIC, 8192, cp_size=4) == pytest.approx(seconds / 4)
+def expected(length: int, rows: int = 1) -> float:
+    cost = ARITHMETIC.cost(length, rows)
+    return 1e-12 * cost.weights + 3e-12 * cost.attention + 2e-12 * cost.head + 1e-3
 
 
 def test_a_step_is_its_passes_and_its_optimizer() -> None:
-    made_up = timing(128)
-    long, short = (micro_batch_seconds(made_up, ARITHMETIC, length) for length in (1024, 128))
-    half = seconds_per_step(
-        made_up, ARITHMETIC, [1024, 128] * 3, micro_batch=1, micro_batches=8, trained=5000, cp_size=1
-    )
-    assert half == pytest.approx(8 * (long + short) / 2 + 0.25 * 5)
-    padded = seconds_per_step(made_up, ARITHMETIC, [1024, 128] * 3, micro_batch=2, micro_batches=4, trained=5000)
-    assert padded == pytest.approx(4 * long + 0.25 * 5)
-
-
-@pytest.mark.parametrize(("one", "two"), [(1.0, 0.9), (1.0, 1.0), (0.2, 1.0), (0.6, 1.0)])
-def test_noisy_clocks_give_no_negative_time(one: float, two: float) -> None:
-    made_up = Timing(128, one, two, 0.0, 1)
-    assert made_up.layer > 0 and made_up.rest >= 0
-    assert 2 * made_up.layer + made_up.rest == pytest.approx(two)
+    optimizer = OptimizerTime(0.2, [0.25, 0.3, 0.24], 1000).span(5000)
+    assert (optimizer.low, optimizer.middle, optimizer.high) == pytest.approx((1.0, 1.25, 1.5))
+    lengths = [1024, 128] * 3
+    half = seconds_per_step(SPEED, optimizer, ARITHMETIC, lengths, micro_batch=1, micro_batches=8)
+    passes = 8 * (expected(1024) + expected(128)) / 2
+    assert half.middle == pytest.approx(passes + 1.25)
+    assert (half.low, half.high) == pytest.approx((passes / 2 + 1.0, passes * 3 + 1.5))
+    padded = seconds_per_step(SPEED, optimizer, ARITHMETIC, lengths, micro_batch=2, micro_batches=4)
+    assert padded.middle == pytest.approx(4 * expected(1024, rows=2) + 1.25)
+    shared = seconds_per_step(SPEED, optimizer, ARITHMETIC, lengths, micro_batch=1, micro_batches=8, cp_size=4)
+    assert shared.middle == pytest.approx(passes / 4 + 1.25)
 
 
 WEIGHTS = Weights(10_000, 10_000, {}, 8_000, 8_000, 40_000, 40_000, 9_000, 4_000, 8_000)
@@ -425,7 +419,7 @@ def fresh_accelerate() -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The shortest calibration, no weights, an empty folder to stand in."""
-    monkeypatch.setattr(calibration, "LONG_ENOUGH", 0.0)
+    monkeypatch.setattr("ropectl.evaluate.short_passes.BUDGET", 0.0)
 
     def no_weights(*arguments: Any) -> None:
         raise AssertionError("weights were loaded")
@@ -455,6 +449,9 @@ def test_a_dry_run_loads_and_writes_nothing() -> None:
     assert memory["total"] == sum(memory["parts"].values()) and memory["fits"]
     assert all(lever["total"] < memory["total"] and lever["fits"] for lever in memory["levers"])
     assert time["seconds"] == pytest.approx(6 * time["seconds_per_step"]) and time["seconds"] > 0
+    assert 0 < time["seconds_low"] <= time["seconds"] <= time["seconds_high"] and isinstance(time["busy"], bool)
+    layers = {each["layers"] for each in time["calibration"]["passes"]}
+    assert layers == {1, 4}, "one layer, and all"
     assert time["tokens_per_second"] == pytest.approx(4 * 600 / time["seconds_per_step"])
     assert record["rough"] == []
 
@@ -474,7 +471,11 @@ def test_what_does_not_fit_is_said_and_not_tried(monkeypatch: pytest.MonkeyPatch
     fits = {lever["flags"]: lever["fits"] for lever in record["memory"]["levers"]}
     assert record["memory"]["fits"] is False
     assert not fits["--micro-batch 1"] and fits[list(fits)[-1]]
-    assert record["time"]["seconds"] is None and "memory is too small" in record["time"]["reason"]
+    assert record["time"]["seconds"] > 0, "a few layers at the shortest length do"
+    monkeypatch.setattr(run_estimate, "free_memory", lambda device: 2**20)
+    AcceleratorState._reset_state(True)
+    time = estimate(batch_size=8, micro_batch=8, loss_chunk=0)["time"]
+    assert time["seconds"] is None and "memory is too small" in time["reason"]
 
 
 @pytest.mark.process

@@ -12,10 +12,11 @@ from typing import Any
 
 from ropectl.data.units import drawn_unit
 from ropectl.evaluate.config import PerplexityConfig
+from ropectl.evaluate.cost import ForwardCost
 from ropectl.evaluate.paired import loss_difference
 from ropectl.evaluate.perplexity.prepared import PreparedPerplexity, prepare_perplexity
 from ropectl.evaluate.perplexity.protocols.key_tokens import KeyTokens
-from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, tokens_of
+from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, WindowWork, work_of
 from ropectl.evaluate.request import manifest
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import MODELS_TOLERANCE
@@ -34,6 +35,7 @@ from ropectl.records import (
 )
 from ropectl.reporter import Reporter
 from ropectl.rope.methods.none import NoScaling
+from ropectl.timing.operations import NOTHING, Cost
 
 
 def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Reporter | None = None) -> dict[str, Any]:
@@ -60,22 +62,33 @@ def evaluate_perplexity(config: PerplexityConfig | None = None, reporter: Report
         request = replace(request, keys=_keys_of(asked, asked.key_setup, reporter))
     _ = asked.setup.model
     requests = [request] if baseline is None else [request, baseline]
-    reporter.start("measuring", sum(tokens_of(asked.protocol.passes(one), one.documents) for one in requests))
-    points = _measured(asked, request, reporter)
-    unscaled = _measured(asked, baseline, reporter) if baseline is not None else []
-    return to_json(_record(asked, request, points, unscaled))
+    works = [_work(asked, asked.setup, one) for one in requests]
+    cost = sum((work.cost for work in works), NOTHING)
+    reporter.start("measuring", sum(work.tokens for work in works), cost=cost)
+    points, *unscaled = [_measured(asked, one, reporter, work.cost) for one, work in zip(requests, works, strict=True)]
+    return to_json(_record(asked, request, points, unscaled[0] if unscaled else []))
 
 
 def _options(asked: PreparedPerplexity, setup: Setup, reporter: Reporter) -> PassOptions:
     config = asked.config
-    return PassOptions(setup.source.rope.layer_type, config.prefill_chunk, config.batch_size, reporter.advance)
+    progress = ForwardCost.of(setup.source.config).reported(reporter.advance)
+    return PassOptions(setup.source.rope.layer_type, config.prefill_chunk, config.batch_size, progress)
 
 
-def _measured(asked: PreparedPerplexity, request: PerplexityRequest, reporter: Reporter) -> list[PerplexityPoint]:
+def _work(asked: PreparedPerplexity, setup: Setup, request: PerplexityRequest) -> WindowWork:
+    """Returns what a request takes on a model."""
+    options = PassOptions(prefill_chunk=asked.config.prefill_chunk, batch_size=asked.config.batch_size)
+    forward = ForwardCost.of(setup.source.config)
+    return work_of(asked.protocol.passes(request), request.documents, forward, options)
+
+
+def _measured(
+    asked: PreparedPerplexity, request: PerplexityRequest, reporter: Reporter, cost: Cost
+) -> list[PerplexityPoint]:
     """Returns the points of a request, run on the measured model."""
     from ropectl.evaluate.perplexity.runner import measure_perplexity
 
-    reporter.cell(request.method.label, asked.protocol.name)
+    reporter.cell(request.method.label, asked.protocol.name, cost)
     return measure_perplexity(asked.setup.model, asked.protocol, request, _options(asked, asked.setup, reporter))
 
 
@@ -145,8 +158,9 @@ def _keys_of(asked: PreparedPerplexity, key_setup: Setup, reporter: Reporter) ->
         measured_trained_length=asked.setup.trained_length,
     )
     losses = losses_of(key_setup.model, request, _options(asked, key_setup, reporter))
-    reporter.start("measuring", tokens_of(asked.protocol.passes(request), request.documents))
-    reporter.cell(method.label, f"key tokens of {key_setup.source.name}")
+    work = _work(asked, key_setup, request)
+    reporter.start("measuring", work.tokens, cost=work.cost)
+    reporter.cell(method.label, f"key tokens of {key_setup.source.name}", work.cost)
     keys = KeyTokens().choose(request, losses)
     del losses  # it holds the model
     key_setup.release()

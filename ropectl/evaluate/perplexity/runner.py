@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ropectl.data.tokens import DocumentSet
+from ropectl.evaluate.cost import ForwardPass
 from ropectl.evaluate.forward import Forward
 from ropectl.evaluate.perplexity.protocol import Losses, PerplexityProtocol
 from ropectl.evaluate.perplexity.windows import Pass, PassOptions, PerplexityRequest, Window
@@ -54,7 +55,8 @@ def losses_of(model: Any, request: PerplexityRequest, options: PassOptions) -> L
             for batch in _batches(one.windows(), request.documents, options.batch_size):
                 ids = torch.tensor([window.input_ids(request.documents) for window in batch])
                 nll = forward.token_nll(ids, batch[0].num_scored)
-                options.progress(ids.numel())
+                rows, tokens = ids.shape
+                options.progress(ForwardPass(rows, tokens, 0, rows * batch[0].num_scored, options.pieces(tokens)))
                 yield from zip(batch, nll.double(), strict=True)  # float64, so that sums lose nothing
 
     return losses

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ropectl.data.tokens import DocumentSet
-from ropectl.reporter import Progress, no_progress
+from ropectl.evaluate.cost import ForwardCost, Progress, no_progress
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
+from ropectl.timing.operations import NOTHING, Cost
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,17 @@ class PassOptions:
         layers: The layer type that is scaled, where each has its own rotary table.
         prefill_chunk: Tokens per forward pass; None for whole windows.
         batch_size: Windows per forward pass.
-        progress: Called with the tokens of each forward pass.
+        progress: Called after each forward pass.
     """
 
     layers: str | None = None
     prefill_chunk: int | None = None
     batch_size: int = 1
     progress: Progress = no_progress
+
+    def pieces(self, tokens: int) -> int:
+        """Returns how many passes a window of so many tokens is cut into."""
+        return 1 if self.prefill_chunk is None else -(-tokens // self.prefill_chunk)
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,37 @@ class Pass:
     windows: Callable[[], Iterator[Window]]
 
 
-def tokens_of(passes: Sequence[Pass], documents: DocumentSet) -> int:
-    """Returns the tokens that go through the model."""
-    return sum(window.num_tokens(documents) for one in passes for window in one.windows())
+@dataclass(frozen=True)
+class WindowWork:
+    """What it takes to run windows through a model.
+
+    Attributes:
+        tokens: Tokens of all windows.
+        longest: Tokens of the longest.
+        cost: The passes and their operations.
+    """
+
+    tokens: int
+    longest: int
+    cost: Cost
+
+
+def work_of(
+    passes: Sequence[Pass], documents: DocumentSet, forward: ForwardCost, options: PassOptions | None = None
+) -> WindowWork:
+    """Returns what it takes to run some passes.
+
+    Args:
+        passes: The passes.
+        documents: The documents of their windows.
+        forward: The cost of the model's passes.
+        options: How they are run.
+    """
+    options, work = options or PassOptions(), WindowWork(0, 0, NOTHING)
+    for one in passes:
+        shapes = Counter((window.num_tokens(documents), window.num_scored) for window in one.windows())
+        for (tokens, scored), count in shapes.items():
+            num_passes = -(-count // options.batch_size) * options.pieces(tokens)
+            cost = forward.of_sums(num_passes, count * tokens, count * tokens**2, count * scored)
+            work = WindowWork(work.tokens + count * tokens, max(work.longest, tokens), work.cost + cost)
+    return work

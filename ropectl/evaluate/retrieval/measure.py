@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ropectl.evaluate.cost import Progress, no_progress
 from ropectl.evaluate.retrieval.answers import Stop, TrialScore
 from ropectl.evaluate.retrieval.prompts import Prompt, computed_together
-from ropectl.evaluate.retrieval.walk import MAX_BATCH_TOKENS, walk
+from ropectl.evaluate.retrieval.row_groups import MAX_BATCH_TOKENS
+from ropectl.evaluate.retrieval.walk import walk
 from ropectl.hf.model.patch import apply_rope
-from ropectl.reporter import Progress, no_progress
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.method import ScalingMethod
 from ropectl.tasks.prompt_builder import PromptBuilder
@@ -84,7 +85,7 @@ def answer_prompts(
         generate: Decode known answers greedily too.
         stop: Ends generated texts early.
         words: Tokens that a text may have beyond the known answer, or beyond the trial's own budget.
-        progress: Called with the tokens of each forward pass.
+        progress: Called after each forward pass.
 
     Raises:
         MeasurementError: If the model computes no usable probabilities.

@@ -11,12 +11,14 @@ from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import PasskeyConfig
+from ropectl.evaluate.cost import ForwardCost
 from ropectl.evaluate.request import manifest, method_and_lengths
 from ropectl.evaluate.retrieval.passkey_cells import by_length, passkey_cells, scored_length
 from ropectl.evaluate.retrieval.prompts import (
     GridPoint,
     Prompt,
     build_prompts,
+    cost_of,
     count_tokens,
     default_positions,
     depth_grid,
@@ -93,11 +95,14 @@ def evaluate_passkey(config: PasskeyConfig | None = None, reporter: Reporter | N
 
     setup, method = plan.setup, plan.method
     model = setup.model
-    reporter.start("measuring", num_tokens)
-    reporter.cell(method.label, "passkey")
+    forward = ForwardCost.of(setup.source.config)
+    cost = cost_of(method, plan.prompts, forward)
+    reporter.start("measuring", num_tokens, cost=cost)
+    reporter.cell(method.label, "passkey", cost)
     answered = answer_passkeys(
         model, method, setup.geometry, plan.prompts, plan.builder, layers=setup.source.rope.layer_type,
-        prefill_chunk=config.prefill_chunk, generate=config.generate, progress=reporter.advance,
+        prefill_chunk=config.prefill_chunk, generate=config.generate,
+        progress=forward.reported(reporter.advance),
     )  # fmt: skip
     cells = passkey_cells(answered, plan.builder, setup.source.rope.capacity(method), config.generate)
     return to_json(_record(plan, by_length(cells), num_tokens))

@@ -62,17 +62,42 @@ class Node:
         self.width = sum(child.width for child in self.children if child.height == below) or 1
 
 
-def count_nodes(trials: Sequence[Trial]) -> int:
-    """Returns the number of different prefixes of what the model is given: the tokens that a walk computes.
+@dataclass(frozen=True)
+class TreeSize:
+    """What a walk over the tree of some trials computes.
 
-    The last token of a known answer is not an input and not counted; neither is what is generated.
+    Attributes:
+        tokens: Different prefixes of what the model is given.
+        squares: The sum over all nodes of (D + T)^2 - D^2, of T tokens after D others; with what is generated.
+        targets: Answer tokens that are predicted.
+        generated: The most tokens that are generated after trials without a known answer.
     """
-    total = 0
+
+    tokens: int
+    squares: int
+    targets: int
+    generated: int
+
+
+def measure_tree(trials: Sequence[Trial]) -> TreeSize:
+    """Returns the size of the tree of some trials, without building it.
+
+    The last token of a known answer is not an input and not counted.
+    """
+    tokens = squares = generated = 0
     previous: list[int] = []
-    for inputs in sorted(_inputs(trial) for trial in trials):
-        total += len(inputs) - _shared(previous, inputs, 0)
+    for trial in sorted(trials, key=_inputs):
+        inputs, longer = _inputs(trial), 0 if trial.answer_ids else trial.max_new_tokens
+        start, end = _shared(previous, inputs, 0), len(inputs)
+        tokens, generated = tokens + end - start, generated + longer
+        squares += (end + longer) ** 2 - start**2
         previous = inputs
-    return total
+    return TreeSize(tokens, squares, sum(len(trial.answer_ids) for trial in trials), generated)
+
+
+def count_nodes(trials: Sequence[Trial]) -> int:
+    """Returns the number of different prefixes of what the model is given: the tokens that a walk computes."""
+    return measure_tree(trials).tokens
 
 
 def build_tree(trials: Sequence[Trial], generate: bool = False) -> list[Node]:

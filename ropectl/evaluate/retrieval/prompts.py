@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ropectl.errors import ConfigError
-from ropectl.evaluate.retrieval.prefix_tree import count_nodes
+from ropectl.evaluate.cost import ForwardCost
+from ropectl.evaluate.retrieval.prefix_tree import TreeSize, count_nodes, measure_tree
+from ropectl.evaluate.retrieval.row_groups import count_passes
 from ropectl.rope.method import ScalingMethod
 from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.task import RetrievalTask
 from ropectl.tasks.trial import Trial
+from ropectl.timing.operations import NOTHING, Cost
 
 
 class GridPoint(NamedTuple):
@@ -144,6 +147,17 @@ def computed_together(method: ScalingMethod, prompts: Sequence[Prompt]) -> list[
 def count_tokens(method: ScalingMethod, prompts: Sequence[Prompt]) -> int:
     """Returns the number of tokens computed; beginnings that prompts share count once."""
     return sum(count_nodes([prompt.trial for prompt in group]) for group in computed_together(method, prompts))
+
+
+def cost_of(method: ScalingMethod, prompts: Sequence[Prompt], forward: ForwardCost) -> Cost:
+    """Returns the cost of computing some prompts, and of generating what has no known answer to its full length."""
+    together = ([prompt.trial for prompt in group] for group in computed_together(method, prompts))
+    return sum((tree_cost(measure_tree(trials), count_passes(trials), forward) for trials in together), NOTHING)
+
+
+def tree_cost(size: TreeSize, passes: int, forward: ForwardCost) -> Cost:
+    """Returns the cost of a walk over a tree."""
+    return forward.of_sums(passes, size.tokens + size.generated, size.squares, size.targets + size.generated)
 
 
 def fingerprint(parts: Iterable[object]) -> str:

@@ -12,8 +12,9 @@ from typing import Any
 
 from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError, DataError
+from ropectl.evaluate.cost import ForwardCost
 from ropectl.evaluate.request import manifest, method_and_lengths
-from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, count_tokens, depth_grid
+from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, cost_of, count_tokens, depth_grid
 from ropectl.evaluate.retrieval.task_scores import average, average_uses, nothing_to_gain, task_result
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import DEFAULT_TEXT, evenly_spaced
@@ -28,6 +29,7 @@ from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.registry import parse_task, parse_tasks
 from ropectl.tasks.task import RetrievalTask
 from ropectl.tasks.text_stream import START_RANGE, TextStream
+from ropectl.timing.operations import NOTHING
 
 
 @dataclass(frozen=True)
@@ -115,13 +117,17 @@ def evaluate_tasks(config: TasksConfig | None = None, reporter: Reporter | None 
 
     setup, method, tokenizer = request.setup, request.method, request.setup.tokenizer
     model = setup.model
-    reporter.start("measuring", sum(task.distinct_tokens + task.most_generated for task in plan))
+    forward = ForwardCost.of(setup.source.config)
+    costs = [cost_of(method, own, forward) for own in prompts]
+    most_tokens = sum(task.distinct_tokens + task.most_generated for task in plan)
+    reporter.start("measuring", most_tokens, cost=sum(costs, NOTHING))
     results = []
-    for task, own in zip(request.tasks, prompts, strict=True):
-        reporter.cell(method.label, str(task))
+    for task, own, cost in zip(request.tasks, prompts, costs, strict=True):
+        reporter.cell(method.label, str(task), cost)
         answered = answer_prompts(
             model, method, setup.geometry, own, layers=setup.source.rope.layer_type,
-            prefill_chunk=config.prefill_chunk, stop=nothing_to_gain(tokenizer), progress=reporter.advance,
+            prefill_chunk=config.prefill_chunk, stop=nothing_to_gain(tokenizer),
+            progress=forward.reported(reporter.advance),
         )  # fmt: skip
         capacity = setup.source.rope.capacity(method)
         results.append(task_result(task, tokenizer, answered, setup.trained_length, config.used_score, capacity))

@@ -10,7 +10,6 @@ ones are turned alike, whatever a method would do at another length.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,22 +18,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ropectl.evaluate.cost import ForwardPass, Progress, no_progress
 from ropectl.evaluate.forward import Forward, logits_at_once
 from ropectl.evaluate.retrieval.answers import Answers, Stop, TrialScore
-from ropectl.evaluate.retrieval.prefix_tree import Node, Target, build_tree
+from ropectl.evaluate.retrieval.prefix_tree import Target, build_tree
+from ropectl.evaluate.retrieval.row_groups import MAX_BATCH_TOKENS, TreeRow, following, grouped, longest_piece
 from ropectl.hf.model.cache import branch, can_crop, crop, make_room
-from ropectl.reporter import Progress, no_progress
 from ropectl.tasks.trial import Trial
-
-#: Most tokens that the rows of a cache hold together; a prompt longer than this has one of its own.
-MAX_BATCH_TOKENS = 8192
-
-#: Tokens of a piece where there is a cache before it. transformers then makes a mask of all its pairs, and half of
-#: the pairs inside the piece are computed in vain: shorter ones waste less, longer ones cost fewer calls.
-PIECE = 512
-
-#: Most entries of such a mask (a byte each).
-MAX_MASK = 2**26
 
 
 def walk(
@@ -62,7 +52,7 @@ def walk(
         generate: Decode trials with a known answer too.
         stop: Ends generated texts early, in addition to the model's own end tokens.
         words: Tokens that a text may have beyond the known answer, or beyond the trial's own budget.
-        progress: Called with the tokens of each forward pass.
+        progress: Called after each forward pass.
 
     Raises:
         MeasurementError: If the model's logits are not finite.
@@ -77,23 +67,6 @@ def walk(
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A place in the tree: ``offset`` tokens of ``node`` are done. It continues row ``source`` of a cache."""
-
-    source: int
-    node: Node
-    offset: int = 0
-
-    @property
-    def height(self) -> int:
-        return self.node.height - self.offset
-
-    @property
-    def rest(self) -> int:
-        return len(self.node.tokens) - self.offset
-
-
-@dataclass(frozen=True)
 class _TreeWalk:
     forward: Forward
     answers: Answers
@@ -101,18 +74,19 @@ class _TreeWalk:
     progress: Progress
 
     def walk(self) -> None:
-        roots = [_Row(0, node) for node in build_tree(self.answers.trials, self.answers.generate)]
+        roots = [TreeRow(0, node) for node in build_tree(self.answers.trials, self.answers.generate)]
         for group in self._groups(roots, 0):
             self._descend(group, None, 0)
 
-    def _descend(self, rows: Sequence[_Row], cache: Any, depth: int) -> None:
+    def _descend(self, rows: Sequence[TreeRow], cache: Any, depth: int) -> None:
         """Walks everything below some rows at one depth; row i of the cache holds what is before row i."""
+        longest = max(len(trial.input_ids) for trial in self.answers.trials)
         while rows:
-            step = min(min(row.rest for row in rows), self._longest_piece(depth))
+            step = min(min(row.rest for row in rows), longest_piece(depth, self.forward.prefill_chunk, longest))
             states, cache = self._run(rows, step, cache, depth)
             depth += step
             self._generate_after([row for row in rows if row.rest == step], rows, states, cache, depth)
-            *sides, last = self._groups(list(_following(rows, step)), depth) or [[]]
+            *sides, last = self._groups(list(following(rows, step)), depth) or [[]]
             for side in sides:
                 with _continued(cache, [row.source for row in side], len(rows), depth, side[0].height) as own:
                     self._descend(side, own, depth)
@@ -120,31 +94,10 @@ class _TreeWalk:
                 cache = branch(cache, [row.source for row in last])
             rows = last
 
-    def _longest_piece(self, depth: int) -> int:
-        """Returns how many tokens a row may take at once after ``depth`` others."""
-        chunk = self.forward.prefill_chunk
-        if depth == 0:
-            return chunk or max(len(trial.input_ids) for trial in self.answers.trials)
-        return max(1, min(chunk or PIECE, MAX_MASK // (depth + PIECE)))
+    def _groups(self, rows: Sequence[TreeRow], depth: int) -> list[list[TreeRow]]:
+        return grouped(rows, depth, self.max_batch_tokens)
 
-    def _groups(self, rows: Sequence[_Row], depth: int) -> list[list[_Row]]:
-        """Returns rows that end equally far away together, as many as a cache may hold; the longest last."""
-        by_height: dict[int, list[_Row]] = defaultdict(list)
-        for row in rows:
-            by_height[row.height].append(row)
-        groups: list[list[_Row]] = []
-        for height in sorted(by_height):
-            room = self.max_batch_tokens // (depth + height)
-            taken = room + 1
-            for row in by_height[height]:
-                if taken + row.node.width > room:
-                    groups.append([])
-                    taken = 0
-                groups[-1].append(row)
-                taken += row.node.width
-        return groups
-
-    def _run(self, rows: Sequence[_Row], step: int, cache: Any, depth: int) -> tuple[Tensor, Any]:
+    def _run(self, rows: Sequence[TreeRow], step: int, cache: Any, depth: int) -> tuple[Tensor, Any]:
         ids = torch.tensor([row.node.tokens[row.offset : row.offset + step] for row in rows])
         wanted = [
             (index, target)
@@ -157,7 +110,7 @@ class _TreeWalk:
         states, cache = self.forward.run(ids, cache, depth + step - first, keep=follows)
         if follows:
             make_room(cache, depth + max(row.height for row in rows))
-        self.progress(ids.numel())
+        self.progress(ForwardPass(len(rows), step, depth, len(wanted)))
         if wanted:
             places = [target.position - first for _, target in wanted]
             chosen = states[[index for index, _ in wanted], places]
@@ -168,7 +121,7 @@ class _TreeWalk:
         return states[:, -1], cache
 
     def _generate_after(
-        self, done: Sequence[_Row], rows: Sequence[_Row], states: Tensor, cache: Any, depth: int
+        self, done: Sequence[TreeRow], rows: Sequence[TreeRow], states: Tensor, cache: Any, depth: int
     ) -> None:
         """Decodes the trials whose prompts end here; ``states`` (B, H) are those of the last tokens of all rows."""
         places = {id(row): index for index, row in enumerate(rows)}
@@ -179,9 +132,9 @@ class _TreeWalk:
             sources, trials = [source for source, _ in part], [trial for _, trial in part]
             longest = max(self.answers.room(trial) for trial in trials)
             with _continued(cache, sources, len(rows), depth, longest) as own:
-                self._decode(trials, states[sources], own)
+                self._decode(trials, states[sources], own, depth)
 
-    def _decode(self, trials: Sequence[int], states: Tensor, cache: Any) -> None:
+    def _decode(self, trials: Sequence[int], states: Tensor, cache: Any, depth: int) -> None:
         """Decodes some trials side by side until the last one ends; what follows those that ended before is ignored."""
         still_open = dict(enumerate(trials))
         while True:
@@ -193,16 +146,8 @@ class _TreeWalk:
                 return
             states, cache = self.forward.run(tokens.unsqueeze(-1), cache)
             states = states[:, -1]
-            self.progress(len(trials))
-
-
-def _following(rows: Sequence[_Row], step: int) -> Iterator[_Row]:
-    """Yields the rows that come after the next ``step`` tokens of each row."""
-    for index, row in enumerate(rows):
-        if row.rest > step:
-            yield _Row(index, row.node, row.offset + step)
-        else:
-            yield from (_Row(index, child) for child in row.node.children)
+            self.progress(ForwardPass(len(trials), 1, depth, len(trials)))
+            depth += 1
 
 
 @contextmanager
@@ -223,7 +168,7 @@ def _run_one_by_one(forward: Forward, answers: Answers, progress: Progress) -> N
 
     def last_logits(ids: Sequence[int], num_last: int) -> Tensor:
         states, _ = forward.run(torch.tensor([ids]), None, num_last, keep=False)
-        progress(len(ids))
+        progress(ForwardPass(1, len(ids), scored=num_last))
         return forward.logits(states[0])
 
     for index, trial in enumerate(answers.trials):

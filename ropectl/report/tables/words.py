@@ -118,14 +118,6 @@ def size_text(num_bytes: float) -> str:
     return f"{num_bytes} bytes"
 
 
-def duration(seconds: float) -> str:
-    """Returns a duration: ``0.4 s``, ``50 s``, ``12 min``, ``3 h 05 min``."""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours:,} h {minutes:02} min" if hours else f"{minutes} min"
-
-
 def setting_text(value: Any) -> str:
     """Returns the value of a setting as it is typed."""
     if isinstance(value, list | tuple):

@@ -7,16 +7,22 @@ from typing import Any
 
 from ropectl.report.document import BAD, GOOD, Cell, Column, Part, Row, Sentence, Table, View, cells, columns, facts
 from ropectl.report.tables.derived import derived_rows, derived_text
-from ropectl.report.tables.words import NOT_AVAILABLE, duration
+from ropectl.report.tables.words import NOT_AVAILABLE
 from ropectl.rope.derived_value import DerivedValue
 from ropectl.rope.method import short_spec
+from ropectl.timing.durations import duration, duration_range
+from ropectl.timing.speed import Span
+
+#: How much faster one thread is on a busy machine to be worth a word.
+ONE_THREAD_HELPS = 1.5
 
 
 def estimate_parts(record: Mapping[str, Any]) -> list[Part]:
     """Returns the tables of ``finetune --dry-run``: what is done, memory by part, and what would need less."""
     memory = record["memory"]
     unit, size = _unit(memory["total"])
-    parts: list[Part] = [_work_table(record), _memory_table(memory, unit, size), _verdict(memory["fits"])]
+    parts: list[Part] = [_work_table(record), *_busy(record["time"])]
+    parts += [_memory_table(memory, unit, size), _verdict(memory["fits"])]
     if memory["levers"]:
         parts.append(_lever_table(memory["levers"], unit, size))
     if all(each["fits"] is False for each in (memory, *memory["levers"])):
@@ -60,7 +66,27 @@ def _time(time: Mapping[str, Any]) -> str:
     step = time["seconds_per_step"]
     each = f"{step:.3g} s" if step < 100 else duration(step)
     left_out = f"; without {', '.join(time['left_out'])}" if time["left_out"] else ""
-    return f"about {duration(time['seconds'])}, {each} a step, {time['tokens_per_second']:,.0f} tokens/s{left_out}"
+    return f"{duration_range(_span(time))}, {each} a step, {time['tokens_per_second']:,.0f} tokens/s{left_out}"
+
+
+def _span(time: Mapping[str, Any]) -> Span:
+    """Returns the range of a time."""
+    return Span(time["seconds_low"], time["seconds"], time["seconds_high"])
+
+
+def _busy(time: Mapping[str, Any]) -> list[Part]:
+    """Returns a sentence where the machine had other work when it was timed."""
+    if not time.get("busy"):
+        return []
+    passes = [each["seconds"] for each in time["calibration"]["passes"] if len(each["seconds"]) > 1]
+    signs = [] if time["load"] is None else [f"load {time['load']:.1f} on {time['cores']} cores"]
+    if passes:
+        widest = max(passes, key=lambda seconds: max(seconds) - min(seconds))
+        signs.append(f"the same pass took between {min(widest):.2g} and {max(widest):.2g} s")
+    signs_text = f" ({'; '.join(signs)})" if signs else ""
+    one = time["gain_of_one_thread"] is not None and time["gain_of_one_thread"] > ONE_THREAD_HELPS
+    hint = " Until then one thread is faster: OMP_NUM_THREADS=1." if one else ""
+    return [Sentence(f"The machine is busy{signs_text}: it takes the shorter time once that is over.{hint}", BAD)]
 
 
 def _memory_table(memory: Mapping[str, Any], unit: str, size: int) -> Table:
@@ -90,33 +116,55 @@ def comparison_estimate_parts(record: Mapping[str, Any]) -> list[Part]:
     parts: list[Part] = []
     for model in record["models"]:
         parts.extend(_model(model))
-    total = [model["time"]["seconds"] for model in record["models"]]
-    if len(total) > 1 and None not in total:
-        parts.append(Sentence(f"All models: about {duration(sum(total))} on this machine."))
-    return parts
+    times = [model["time"] for model in record["models"]]
+    if len(times) > 1 and all(time["seconds"] is not None for time in times):
+        parts.append(Sentence(f"All models: {duration_range(sum(map(_span, times), Span()))} on this machine."))
+    busy = next((part for time in times for part in _busy(time)), None)
+    return [*parts, *([busy] if busy else []), *_budget(record.get("budget"))]
+
+
+def _budget(budget: Mapping[str, Any] | None) -> list[Part]:
+    """Returns what would fit in a limit of time."""
+    if budget is None:
+        return []
+    limit = f"--budget {duration(budget['seconds'])}"
+    if budget["left_out"] is None:
+        return [Sentence(f"{limit}: what fits is not known without the time.")]
+    if not budget["left_out"]:
+        return [Sentence(f"{limit}: all {budget['cells']} cells fit.")]
+    return [Sentence(f"{limit}: {budget['sentence']}")]
 
 
 def _model(model: Mapping[str, Any]) -> list[Part]:
-    seconds = model["time"].get("kinds", {})
     rows = []
     for kind in model["kinds"]:
-        time = seconds.get(kind["kind"])
-        shown = NOT_AVAILABLE if time is None else duration(time)
-        rows.append(
-            Row(kind["kind"], cells([str(kind["cells"]), f"{kind['tokens']:,}", f"{kind['flops']:.2e}", shown]))
+        numbers = (
+            str(kind["cells"]),
+            f"{kind['tokens']:,}",
+            f"{kind['flops']:.2e}",
+            _kind_time(model["time"], kind["kind"]),
         )
+        rows.append(Row(kind["kind"], cells(numbers)))
     title = f"{model['model']}, {len(model['methods'])} method{'s' if len(model['methods']) > 1 else ''}"
-    heads = columns(["cells", "tokens", "operations", "time, about"])
+    heads = columns(["cells", "tokens", "operations", "time"])
     parts: list[Part] = [Table(title, "measurement", heads, rows), _methods_table(model["derived"])]
     if model["finished"]:
         parts.append(Sentence(f"{model['finished']} of {model['cells']} cells are finished already and not counted."))
     if model["time"]["seconds"] is None:
         parts.append(Sentence(f"Time and memory: n/a ({model['time']['reason']})."))
         return parts
-    parts.append(Sentence(f"In all about {duration(model['time']['seconds'])} on this machine, one process."))
+    left_out = f", without {', '.join(named)}" if (named := model["time"].get("left_out")) else ""
+    parts.append(Sentence(f"In all {duration_range(_span(model['time']))} on this machine, one process{left_out}."))
     if model["memory"]["parts"]:
         parts.append(Sentence(_memory_sentence(model["memory"])))
     return parts
+
+
+def _kind_time(time: Mapping[str, Any], kind: str) -> str:
+    """Returns the range of the time of a kind of cells."""
+    if kind not in time.get("kinds", {}):
+        return NOT_AVAILABLE
+    return duration_range(Span(time["kinds_low"][kind], time["kinds"][kind], time["kinds_high"][kind]))
 
 
 def _methods_table(derived: Mapping[str, Any]) -> Table:

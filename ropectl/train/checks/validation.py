@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ropectl.data.selection import select_documents
 from ropectl.data.sources import open_source, same_source
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import ConfigError, DataError
+from ropectl.evaluate.cost import Advance, ForwardCost
 from ropectl.evaluate.perplexity.protocols.prefix import Prefix
-from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
+from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, work_of
 from ropectl.evaluate.retrieval.passkey_cells import by_length, passkey_cells
-from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, count_tokens, depth_grid
+from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, cost_of, count_tokens, depth_grid
 from ropectl.evaluate.scored_text import missing_lengths_notes
 from ropectl.evaluate.setup import default_lengths
 from ropectl.hf.config.dialects import text_section
@@ -21,6 +22,7 @@ from ropectl.hf.config.source import ModelSource
 from ropectl.rope.method import ScalingMethod
 from ropectl.tasks.kinds.passkey import Passkey
 from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.timing.operations import Cost
 from ropectl.train.settings import DEFAULT_EVAL_TEXT, FinetuneSettings
 
 #: Depths of the needle in validation, evenly spaced over [0, 1].
@@ -48,36 +50,42 @@ class Validation:
     prompts: list[Prompt]
 
     @property
-    def tokens(self) -> int:
-        """The approximate number of tokens that go through the model each time."""
-        return len(self.documents.documents) * max(self.lengths) + count_tokens(self.method, self.prompts)
+    def _forward(self) -> ForwardCost:
+        return ForwardCost.of(self.source.config)
 
-    def measure(self, model: Any, progress: Callable[[int], None]) -> dict[str, Any]:
+    @cached_property
+    def work(self) -> tuple[int, Cost]:
+        """The tokens that go through the model each time, and what they cost."""
+        windows = work_of(Prefix().passes(self._request(self.method, self.lengths)), self.documents, self._forward)
+        cost = windows.cost + cost_of(self.method, self.prompts, self._forward)
+        return windows.tokens + count_tokens(self.method, self.prompts), cost
+
+    def measure(self, model: Any, advance: Advance) -> dict[str, Any]:
         """Returns perplexity and passkey accuracy by length, measured as in evaluation."""
         from ropectl.evaluate.retrieval.measure import answer_passkeys
 
-        perplexity, rope = self._perplexity(model, self.method, self.lengths, progress), self.source.rope
+        perplexity, rope = self._perplexity(model, self.method, self.lengths, advance), self.source.rope
         answered = answer_passkeys(
-            model, self.method, rope.geometry, self.prompts, self.builder, layers=rope.layer_type, progress=progress
-        )
+            model, self.method, rope.geometry, self.prompts, self.builder, layers=rope.layer_type,
+            progress=self._forward.reported(advance),
+        )  # fmt: skip
         lengths = by_length(passkey_cells(answered, self.builder))
         return {"perplexity": perplexity, "passkey": {entry.length: entry.accuracy for entry in lengths}}
 
-    def unscaled(self, model: Any, progress: Callable[[int], None]) -> dict[int, float]:
+    def unscaled(self, model: Any, advance: Advance) -> dict[int, float]:
         """Returns the perplexity of the original model at the lengths that it was trained for."""
         lengths = [n for n in self.lengths if n <= self.source.rope.geometry.original_max_position_embeddings]
-        return self._perplexity(model, self.source.rope.method, lengths, progress) if lengths else {}
+        return self._perplexity(model, self.source.rope.method, lengths, advance) if lengths else {}
 
-    def _perplexity(
-        self, model: Any, method: ScalingMethod, lengths: list[int], progress: Callable[[int], None]
-    ) -> dict[int, float]:
+    def _perplexity(self, model: Any, method: ScalingMethod, lengths: list[int], advance: Advance) -> dict[int, float]:
         from ropectl.evaluate.perplexity.runner import measure_perplexity
 
-        rope = self.source.rope
-        request = PerplexityRequest(method, rope.geometry, self.documents, lengths)
-        options = PassOptions(rope.layer_type, progress=progress)
-        points = measure_perplexity(model, Prefix(), request, options)
+        options = PassOptions(self.source.rope.layer_type, progress=self._forward.reported(advance))
+        points = measure_perplexity(model, Prefix(), self._request(method, lengths), options)
         return {point.context_length: point.perplexity for point in points if point.perplexity is not None}
+
+    def _request(self, method: ScalingMethod, lengths: list[int]) -> PerplexityRequest:
+        return PerplexityRequest(method, self.source.rope.geometry, self.documents, lengths)
 
 
 def score(measured: dict[str, Any]) -> list[float]:

@@ -1,66 +1,85 @@
-"""Measures real steps of one and two layers with random weights, from which the time of a whole model is estimated."""
+"""Measures real steps of models of few layers with random weights, from which the time of a whole model is estimated."""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ropectl.evaluate.calibration import fastest
+from ropectl.evaluate.calibration import Calibration, calibrate, part_of
+from ropectl.evaluate.short_passes import ShortPass, TimedPass, doublings, time_passes
+from ropectl.timing.operations import NOTHING
 from ropectl.train.data.batches import Batch
 from ropectl.train.engine.activation_checkpointing import checkpoint_activations
 from ropectl.train.engine.loss import CausalLoss
-from ropectl.train.estimate.cost import Timing
+from ropectl.train.estimate.cost import Arithmetic, OptimizerTime
 from ropectl.train.estimate.memory import TrainingSetup
 from ropectl.train.settings import FinetuneSettings
 
-#: The first length [tokens], and the time that a pass at a sufficient length takes [s].
-FIRST_LENGTH, LONG_ENOUGH = 128, 0.5
+
+@dataclass(frozen=True)
+class StepCalibration:
+    """What was measured of training steps.
+
+    Attributes:
+        passes: The speed of forward and backward passes.
+        optimizer: The time of the optimizer's step.
+        reads_hidden: Whether logits are the head applied to hidden states.
+    """
+
+    passes: Calibration
+    optimizer: OptimizerTime
+    reads_hidden: bool
 
 
-def calibrate(
+def calibrate_steps(
     make: Callable[[int], Any],
     accelerator: Any,
     setup: TrainingSetup,
     settings: FinetuneSettings,
+    arithmetic: Callable[[bool], Arithmetic],
+    layers: Sequence[int],
     fits: Callable[[int], bool],
-) -> tuple[Timing, bool]:
-    """Returns measured seconds, and whether logits are the head applied to hidden states.
-
-    The length is doubled until a pass takes long enough to represent long ones.
+) -> StepCalibration:
+    """Returns the speed of training steps.
 
     Args:
         make: Returns a model with a number of layers, on the run's device.
         accelerator: The Accelerator, whose precision is used.
         setup: The run, whose sequences are the longest to try.
         settings: What was asked for.
+        arithmetic: Returns the operations of passes, given whether logits are the head applied to hidden states.
+        layers: Numbers of layers to time; the optimizer is timed with the last.
         fits: Returns whether a length [tokens] can be tried.
     """
-    seconds: dict[int, float] = {}
-    longest, micro_batch = setup.seq_len, setup.micro_batch
-    length, reads_hidden = min(FIRST_LENGTH, longest), True
-    for num_layers in (1, 2):
-        model = make(num_layers)
+    optimizer: list[OptimizerTime] = []
+    reads_hidden = True
+    lengths = [length for length in doublings(setup.seq_len) if fits(length)]
+
+    def passes(count: int) -> Iterator[TimedPass]:
+        nonlocal reads_hidden
+        model = make(count)
         with accelerator.autocast():  # trained weights may have another type than frozen ones
             loss = CausalLoss(model, settings.loss_chunk)
-        reads_hidden = loss.reads_hidden
         checkpoint_activations(model, setup.checkpointing)
         model.train()
-        if num_layers == 1:
-            while (
-                fastest(_step(loss, accelerator, micro_batch, length), accelerator.device, tries=1) < LONG_ENOUGH
-                and length < longest
-                and fits(min(2 * length, longest))
-            ):
-                length = min(2 * length, longest)
-        seconds[num_layers] = fastest(_step(loss, accelerator, micro_batch, length), accelerator.device)
-        if num_layers == 2:
-            optimizer, trained = _optimizer_seconds(loss, accelerator, settings.clip)
-        del model, loss
-        gc.collect()
-    return Timing(length, seconds[1], seconds[2], optimizer, trained), reads_hidden
+        reads_hidden = loss.reads_hidden
+        whole = arithmetic(reads_hidden)
+
+        def one(length: int) -> ShortPass:
+            cost = part_of(whole.cost(length, setup.micro_batch), count, whole.num_layers)
+            return ShortPass(
+                count, setup.micro_batch, length, cost, _step(loss, accelerator, setup.micro_batch, length)
+            )
+
+        yield from time_passes([one(length) for length in lengths], accelerator.device, share=0.45)
+        if count == layers[-1]:
+            optimizer.append(_optimizer_time(loss, accelerator.device, settings.clip))
+
+    measured = calibrate(passes, layers, accelerator.device)
+    return StepCalibration(measured, optimizer[0], reads_hidden)
 
 
 def _step(loss: CausalLoss, accelerator: Any, micro_batch: int, length: int) -> Callable[[], None]:
@@ -77,8 +96,8 @@ def _step(loss: CausalLoss, accelerator: Any, micro_batch: int, length: int) -> 
     return step
 
 
-def _optimizer_seconds(loss: CausalLoss, accelerator: Any, clip: float) -> tuple[float, int]:
-    """Returns the seconds of clipping and an AdamW step, and the number of parameters; gradients are there already.
+def _optimizer_time(loss: CausalLoss, device: Any, clip: float) -> OptimizerTime:
+    """Returns the time of clipping and an AdamW step; gradients are there already.
 
     The warm-up also makes the optimizer's state.
     """
@@ -89,4 +108,5 @@ def _optimizer_seconds(loss: CausalLoss, accelerator: Any, clip: float) -> tuple
         torch.nn.utils.clip_grad_norm_(trained, clip)
         optimizer.step()
 
-    return fastest(step, accelerator.device), sum(p.numel() for p in trained)
+    [timed] = time_passes([ShortPass(0, 0, 0, NOTHING, step)], device, share=0.1)
+    return OptimizerTime(timed.alone, timed.seconds, sum(p.numel() for p in trained))

@@ -9,15 +9,13 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
+from ropectl.evaluate.cost import ForwardCost, ForwardPass
 from ropectl.evaluate.forward import Forward
 from ropectl.evaluate.retrieval import measure
 from ropectl.evaluate.retrieval.answers import TrialScore
 from ropectl.evaluate.retrieval.measure import answer_prompts
 from ropectl.evaluate.retrieval.passkey_cells import by_length, passkey_cells
-from ropectl.evaluate.retrieval.prompts import (
-    computed_together,
-    count_tokens,
-)
+from ropectl.evaluate.retrieval.prompts import computed_together, cost_of, count_tokens
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import ModelConfig
 from ropectl.hf.model.patch import apply_rope
@@ -25,6 +23,7 @@ from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
 from ropectl.tasks.kinds.passkey import Passkey
 from ropectl.tasks.prompt_builder import PromptBuilder
+from ropectl.timing.operations import NOTHING
 from tests.evaluate.naive import answer, counted
 from tests.evaluate.retrieval.measuring import measure_passkey, passkey_prompts
 from tests.tolerances import WALK
@@ -32,6 +31,7 @@ from tests.tolerances import WALK
 BUILTIN = RopeGeometry(32, 10_000.0, 512)
 TASK = Passkey()
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+FORWARD = ForwardCost(layers=1000, head=100, attention=10)
 
 
 @pytest.fixture(scope="module")
@@ -119,9 +119,12 @@ def test_together_or_apart(model: LlamaForCausalLM, geometry: RopeGeometry, toke
                 apart += passkey_cells(answer_prompts(model, method, geometry, part), builder)
             assert sum(tokens) == count_tokens(method, part)
             computed += sum(tokens)
+        done: list[ForwardPass] = []
         with counted(model) as tokens:
-            together = passkey_cells(answer_prompts(model, method, geometry, prompts), builder)
+            together = passkey_cells(answer_prompts(model, method, geometry, prompts, progress=done.append), builder)
         assert sum(tokens) == count_tokens(method, prompts) < computed
+        cost, forward = cost_of(method, prompts, FORWARD), sum(map(FORWARD.of_pass, done), NOTHING)
+        assert cost == forward, "planned without the model, pass by pass"
         for ours, theirs in zip(by_length(together), by_length(apart), strict=True):
             assert ours.answer_logprob == pytest.approx(theirs.answer_logprob, abs=WALK)
             assert [(c.length, c.depth, c.correct) for c in ours.depths] == [

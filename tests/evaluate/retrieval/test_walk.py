@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ropectl.errors import MeasurementError
+from ropectl.evaluate.cost import ForwardPass
 from ropectl.evaluate.forward import Forward
-from ropectl.evaluate.retrieval import walk as walk_module
-from ropectl.evaluate.retrieval.prefix_tree import count_nodes
+from ropectl.evaluate.retrieval import row_groups
+from ropectl.evaluate.retrieval.prefix_tree import count_nodes, measure_tree
+from ropectl.evaluate.retrieval.row_groups import MAX_BATCH_TOKENS, count_passes
 from ropectl.evaluate.retrieval.walk import walk
 from ropectl.tasks.trial import Trial
 from scripts.tiny_models import VOCABULARY, tiny_model
@@ -83,10 +85,20 @@ def test_random_prompts(trials: list[Trial], chunk: int | None, batch: int, word
     """Grouped heads, any chunk, any batch, texts as long as answers or longer: as alone; the distinct prefixes are computed."""
     generate = words is not None
     assert Forward.of(GROUPED).shares  # what is tried out once is not counted
+    done: list[ForwardPass] = []
     with counted(GROUPED) as tokens:
-        scores = walk(GROUPED, trials, prefill_chunk=chunk, max_batch_tokens=batch, generate=generate, words=words or 0)
+        scores = walk(
+            GROUPED, trials, prefill_chunk=chunk, max_batch_tokens=batch, generate=generate, words=words or 0,
+            progress=done.append,
+        )  # fmt: skip
+    assert sum(tokens) == sum(each.rows * each.tokens for each in done), "every pass is reported"
     if not generate:
+        size = measure_tree(trials)
         assert sum(tokens) == count_nodes(trials)
+        squares = sum(each.rows * ((each.before + each.tokens) ** 2 - each.before**2) for each in done)
+        assert (squares, sum(each.scored for each in done)) == (size.squares, size.targets)
+        if (chunk, batch) == (None, MAX_BATCH_TOKENS):
+            assert len(done) == count_passes(trials)
     for trial, score in zip(trials, scores, strict=True):
         right, logprob = answer(GROUPED, trial)
         assert score.correct == right and score.answer_logprob == pytest.approx(logprob, abs=WALK)
@@ -164,7 +176,7 @@ def test_no_mask_without_a_cache_and_a_bounded_one_behind(monkeypatch: pytest.Mo
         return attend(query, key, value, attn_mask=attn_mask, **kwargs)
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
-    monkeypatch.setattr(walk_module, "PIECE", 16)
+    monkeypatch.setattr(row_groups, "PIECE", 16)
     assert Forward.of(GROUPED).shares
     masks.clear()
     text = [2 + i % 50 for i in range(100)]
