@@ -62,7 +62,7 @@ def test_imports_only_downwards(path: Path) -> None:
         "import ropectl.rope.registry as r; r.all_methods()",
         "import ropectl.report.views.compare_methods, ropectl.report.writers.formats, ropectl.report.writers.terminal",
         "import ropectl.report.tables.words, ropectl.report.views.methods, ropectl.report.views.inspect, ropectl.report.tables.runtimes",
-        "import ropectl.report.views.eval_perplexity, ropectl.evaluate.perplexity.evaluation, ropectl.evaluate.verdicts",
+        "import ropectl.report.views.eval_perplexity, ropectl.evaluate.perplexity.evaluation, ropectl.evaluate.judging.verdicts",
         "import ropectl.report.views.self_test, ropectl.report.views.patch_checkpoint, ropectl.report.views.verify_runtime, ropectl.report.views.finetune",
         "import ropectl.report.figures.frequencies, ropectl.report.figures.decay, sys; assert 'matplotlib' not in sys.modules",
         "import ropectl.report.page.write, ropectl.report.figures.catalog, sys; assert 'matplotlib' not in sys.modules",

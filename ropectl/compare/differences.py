@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
-from ropectl.evaluate.paired import loss_difference, score_difference
-from ropectl.evaluate.verdicts import short_delta
+from ropectl.evaluate.judging.paired import loss_difference, score_difference
+from ropectl.evaluate.judging.verdicts import short_delta
 from ropectl.names import unknown_choice
 from ropectl.records import Difference, MethodRow, Pick, RowDifference
 from ropectl.rope.method import ScalingMethod, short_spec

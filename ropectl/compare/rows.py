@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ropectl.evaluate.config import CompareConfig
+from ropectl.evaluate.judging.verdicts import Reached, models_verdicts, reached, short_delta, uses_verdicts
 from ropectl.evaluate.retrieval.passkey_cells import by_length, scored_length
-from ropectl.evaluate.verdicts import Reached, models_verdicts, reached, short_delta, uses_verdicts
 from ropectl.records import (
     MethodRow,
     PasskeyCell,

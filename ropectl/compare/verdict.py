@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ropectl.compare.differences import picked_index
-from ropectl.evaluate.verdict_sentences import doubt
-from ropectl.evaluate.verdicts import short_delta
+from ropectl.evaluate.judging.verdict_sentences import doubt
+from ropectl.evaluate.judging.verdicts import short_delta
 from ropectl.records import NO_CHANGE, MethodRow, Pick, Reach
 from ropectl.rope.method import short_spec
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ropectl.errors import MeasurementError, TrainingError
-from ropectl.evaluate.verdicts import largest_rise
+from ropectl.evaluate.judging.verdicts import largest_rise
 from ropectl.reporter import Reporter
 from ropectl.train.checks.validation import Validation, score
 from ropectl.train.context_parallel.sharing import Sharing

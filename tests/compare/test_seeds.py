@@ -9,9 +9,9 @@ import pytest
 
 from ropectl.compare.run import compare_methods
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig
+from ropectl.evaluate.judging.statistics import wilson_interval
 from ropectl.evaluate.retrieval.passkey_evaluation import evaluate_passkey
 from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks
-from ropectl.evaluate.statistics import wilson_interval
 from ropectl.evaluate.tasks_config import TasksConfig
 
 pytestmark = pytest.mark.process

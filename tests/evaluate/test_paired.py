@@ -9,8 +9,8 @@ import random
 import numpy as np
 import pytest
 
-from ropectl.evaluate.paired import leaders, loss_difference, mcnemar_p_value, score_difference, shares_interval
-from ropectl.evaluate.statistics import wilson_interval
+from ropectl.evaluate.judging.paired import leaders, loss_difference, mcnemar_p_value, score_difference, shares_interval
+from ropectl.evaluate.judging.statistics import wilson_interval
 from ropectl.records import Difference, PerplexityPoint
 
 

@@ -11,10 +11,10 @@ from transformers import LlamaForCausalLM
 
 from ropectl.data.tokens import DocumentSet, TokenizedDocument
 from ropectl.errors import ConfigError, MeasurementError
+from ropectl.evaluate.judging.statistics import mean_interval
 from ropectl.evaluate.perplexity.protocols.key_tokens import KeyTokens
 from ropectl.evaluate.perplexity.runner import losses_of, measure_perplexity
 from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest
-from ropectl.evaluate.statistics import mean_interval
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import PerplexityPoint
 from ropectl.rope.geometry import RopeGeometry

@@ -13,9 +13,9 @@ from transformers import LlamaForCausalLM
 from ropectl.data.documents import Document
 from ropectl.data.selection import select_documents
 from ropectl.data.tokens import DocumentSet, TokenizedDocument
+from ropectl.evaluate.judging.statistics import mean_interval, perplexity_interval
 from ropectl.evaluate.perplexity.tally import bin_edges
 from ropectl.evaluate.perplexity.windows import PerplexityRequest
-from ropectl.evaluate.statistics import mean_interval, perplexity_interval
 from ropectl.hf.model.patch import apply_rope
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from ropectl.evaluate.statistics import (
+from ropectl.evaluate.judging.statistics import (
     independent_units,
     mean_interval,
     perplexity_interval,

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from ropectl.evaluate.statistics import wilson_interval
-from ropectl.evaluate.verdict_sentences import open_sentences
-from ropectl.evaluate.verdicts import (
+from ropectl.evaluate.judging.statistics import wilson_interval
+from ropectl.evaluate.judging.verdict_sentences import open_sentences
+from ropectl.evaluate.judging.verdicts import (
     ScoredLength,
     longest_without_a_miss,
     models_verdicts,

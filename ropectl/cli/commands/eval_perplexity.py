@@ -28,8 +28,8 @@ def eval_perplexity(
     """
     from ropectl.cli import output
     from ropectl.cli.progress import BarReporter
+    from ropectl.evaluate.judging.verdict_sentences import limit_messages
     from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
-    from ropectl.evaluate.verdict_sentences import limit_messages
 
     output.check_one_process("eval-perplexity")
     output.check_new(out, overwrite, settings)

@@ -13,16 +13,16 @@ from typing import Any
 from ropectl.data.units import drawn_unit
 from ropectl.evaluate.config import PerplexityConfig
 from ropectl.evaluate.cost import ForwardCost
-from ropectl.evaluate.paired import loss_difference
+from ropectl.evaluate.judging.paired import loss_difference
+from ropectl.evaluate.judging.statistics import BOOTSTRAP_SEED, RESAMPLES
+from ropectl.evaluate.judging.verdict_sentences import perplexity_verdict
+from ropectl.evaluate.judging.verdicts import Reached, models_verdicts, reached, short_delta
 from ropectl.evaluate.perplexity.prepared import PreparedPerplexity, prepare_perplexity
 from ropectl.evaluate.perplexity.protocols.key_tokens import KeyTokens
 from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, WindowWork, work_of
 from ropectl.evaluate.request import manifest
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import MODELS_TOLERANCE
-from ropectl.evaluate.statistics import BOOTSTRAP_SEED, RESAMPLES
-from ropectl.evaluate.verdict_sentences import perplexity_verdict
-from ropectl.evaluate.verdicts import Reached, models_verdicts, reached, short_delta
 from ropectl.records import (
     Bootstrap,
     Difference,

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ropectl.data.tokens import DocumentSet
 from ropectl.errors import MeasurementError
+from ropectl.evaluate.judging.statistics import MAX_MEAN_NLL, perplexity_interval
 from ropectl.evaluate.perplexity.windows import Window
-from ropectl.evaluate.statistics import MAX_MEAN_NLL, perplexity_interval
 from ropectl.records import PerplexityPoint, PositionBin
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ropectl.evaluate.judging.statistics import by_seed, summarize_scores, wilson_interval
+from ropectl.evaluate.judging.verdicts import ScoredLength
 from ropectl.evaluate.retrieval.prompts import GridPoint
-from ropectl.evaluate.statistics import by_seed, summarize_scores, wilson_interval
-from ropectl.evaluate.verdicts import ScoredLength
 from ropectl.records import PasskeyCell, PasskeyLength, SeedScore
 from ropectl.tasks.prompt_builder import PromptBuilder
 from ropectl.tasks.trial import first_number

@@ -12,6 +12,8 @@ from typing import Any
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import PasskeyConfig
 from ropectl.evaluate.cost import ForwardCost
+from ropectl.evaluate.judging.verdict_sentences import doubt, open_sentences
+from ropectl.evaluate.judging.verdicts import Reached, longest_without_a_miss, reached, uses_verdicts
 from ropectl.evaluate.request import manifest, method_and_lengths
 from ropectl.evaluate.retrieval.passkey_cells import by_length, passkey_cells, scored_length
 from ropectl.evaluate.retrieval.prompts import (
@@ -28,8 +30,6 @@ from ropectl.evaluate.retrieval.prompts import (
 )
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import USES_ACCURACY, evenly_spaced
-from ropectl.evaluate.verdict_sentences import doubt, open_sentences
-from ropectl.evaluate.verdicts import Reached, longest_without_a_miss, reached, uses_verdicts
 from ropectl.records import PasskeyLength, PasskeyManifest, PasskeyRecord, UsesReach, to_json
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod

@@ -13,13 +13,13 @@ from typing import Any
 from ropectl.data.sources import open_source
 from ropectl.errors import ConfigError, DataError
 from ropectl.evaluate.cost import ForwardCost
+from ropectl.evaluate.judging.verdict_sentences import doubt
 from ropectl.evaluate.request import manifest, method_and_lengths
 from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, cost_of, count_tokens, depth_grid
 from ropectl.evaluate.retrieval.task_scores import average, average_uses, nothing_to_gain, task_result
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import DEFAULT_TEXT, evenly_spaced
 from ropectl.evaluate.tasks_config import TasksConfig
-from ropectl.evaluate.verdict_sentences import doubt
 from ropectl.lengths import format_length
 from ropectl.records import EvaluationRecord, PlannedTask, TasksManifest, TasksReach, TasksRecord, to_json
 from ropectl.reporter import Reporter

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from statistics import stdev
 from typing import TYPE_CHECKING, Any
 
+from ropectl.evaluate.judging.statistics import ScoreSummary, by_seed, summarize_scores, wilson_interval
+from ropectl.evaluate.judging.verdicts import Reached, ScoredLength, reached, uses_verdicts
 from ropectl.evaluate.retrieval.prompts import Prompt, fingerprint
-from ropectl.evaluate.statistics import ScoreSummary, by_seed, summarize_scores, wilson_interval
-from ropectl.evaluate.verdicts import Reached, ScoredLength, reached, uses_verdicts
 from ropectl.records import GivenAnswer, SeedScore, TaskAverage, TaskCell, TaskLength, TaskResult
 from ropectl.tasks.task import CONTAINED, EXACT, RetrievalTask
 from ropectl.tasks.trial import Trial, contained_share

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ropectl.evaluate.paired import loss_difference, score_difference
+from ropectl.evaluate.judging.paired import loss_difference, score_difference
 from ropectl.lengths import format_length
 from ropectl.records import Difference, PasskeyRecord, PerplexityRecord, TaskLength, TasksRecord
 from ropectl.report.blocks import Block

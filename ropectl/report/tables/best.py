@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
-from ropectl.evaluate.paired import leaders
+from ropectl.evaluate.judging.paired import leaders
 from ropectl.records import Difference
 from ropectl.report.document import BestNote, Cell, Table
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ropectl.evaluate.paired import loss_difference, score_difference
+from ropectl.evaluate.judging.paired import loss_difference, score_difference
 from ropectl.records import Difference, PasskeyLength, PerplexityPoint, Reach
 from ropectl.report.document import BAD, Cell, Column, Row, Table, columns
 from ropectl.report.tables.best import best_marks, marked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ropectl.evaluate.verdicts import first_open
+from ropectl.evaluate.judging.verdicts import first_open
 from ropectl.records import LengthVerdict, Reach
 from ropectl.report.document import BAD, GOOD, Cell, Row, Sentence, Table, cells, columns
 from ropectl.report.tables.by_length import LengthGrid, MeasuredSubject

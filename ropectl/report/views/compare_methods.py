@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ropectl.data.units import drawn_unit, scored_units
-from ropectl.evaluate.statistics import independent_units
+from ropectl.evaluate.judging.statistics import independent_units
 from ropectl.records import FEW_DOCUMENTS, ComparisonRecord, MethodRow
 from ropectl.report.document import BAD, Cell, Column, Part, Sentence, Table, View
 from ropectl.report.graphics import chosen, curve, curve_ends, curve_scale

@@ -13,10 +13,10 @@ import pytest
 import ropectl as package
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.evaluate.config import PasskeyConfig
+from ropectl.evaluate.judging.statistics import wilson_interval
+from ropectl.evaluate.judging.verdicts import reached, uses_verdicts
 from ropectl.evaluate.retrieval.passkey_cells import scored_length
 from ropectl.evaluate.retrieval.passkey_evaluation import verdict
-from ropectl.evaluate.statistics import wilson_interval
-from ropectl.evaluate.verdicts import reached, uses_verdicts
 from ropectl.records import PasskeyLength
 from ropectl.reporter import Reporter
 from tests.tasks.builders import TEMPLATE, merging_tokenizer

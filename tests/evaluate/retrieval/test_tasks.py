@@ -10,11 +10,11 @@ import torch
 from transformers import LlamaForCausalLM
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
+from ropectl.evaluate.judging.statistics import wilson_interval
 from ropectl.evaluate.retrieval.measure import answer_prompts
 from ropectl.evaluate.retrieval.prompts import Prompt, build_prompts, depth_grid
 from ropectl.evaluate.retrieval.task_evaluation import evaluate_tasks, plan_tasks
 from ropectl.evaluate.retrieval.task_scores import average, nothing_to_gain, task_result
-from ropectl.evaluate.statistics import wilson_interval
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.hf.model.patch import apply_rope
 from ropectl.records import TaskLength, TaskResult

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ropectl.evaluate.paired import loss_difference
+from ropectl.evaluate.judging.paired import loss_difference
 from ropectl.evaluate.perplexity.protocol import Losses, PerplexityProtocol
 from ropectl.evaluate.perplexity.windows import PerplexityRequest, Window
 from ropectl.records import PerplexityPoint

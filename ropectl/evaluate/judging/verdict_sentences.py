@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ropectl.data.units import counted
-from ropectl.evaluate.verdicts import Reached, first_open
+from ropectl.evaluate.judging.verdicts import Reached, first_open
 from ropectl.records import FEW_DOCUMENTS, NO_CHANGE, Difference, PerplexityPoint
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ropectl.evaluate.paired import loss_difference
-from ropectl.evaluate.statistics import Z_95, student_95
+from ropectl.evaluate.judging.paired import loss_difference
+from ropectl.evaluate.judging.statistics import Z_95, student_95
 from ropectl.records import Difference, LengthVerdict, Outcome, PerplexityPoint
 
 #: Length [tokens], score in [0, 1], trials, and the ends of the score's 95 % interval.

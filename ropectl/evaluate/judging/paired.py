@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ropectl.evaluate.statistics import Interval, independent_units, mean_interval, wilson_interval
+from ropectl.evaluate.judging.statistics import Interval, independent_units, mean_interval, wilson_interval
 from ropectl.records import NO_CHANGE, Difference, PerplexityPoint
 
 #: A depth, and the number of a trial at it.
