@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ropectl.compare.differences import differences, references
 from ropectl.compare.plan import Plan
-from ropectl.compare.recipe import Recipe
 from ropectl.compare.rows import RowResults, ran_on
+from ropectl.compare.tuned.recipe import Recipe
 from ropectl.compare.verdict import comparison_verdict, pick_method
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
@@ -34,7 +34,7 @@ from ropectl.runs import command_line, content_id, package_versions
 
 if TYPE_CHECKING:
     from ropectl.compare.cells import ComparisonCell
-    from ropectl.compare.training import Training
+    from ropectl.compare.tuned.training import Training
 
 
 def comparison_document(

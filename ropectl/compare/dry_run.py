@@ -13,8 +13,8 @@ from ropectl.compare.budget import LeftOut, in_order
 from ropectl.compare.cells import ComparisonCell
 from ropectl.compare.factory import model_cells
 from ropectl.compare.plan import ComparedModel, make_plan
-from ropectl.compare.recipe import read_recipe
 from ropectl.compare.run import check_budget, default_folder
+from ropectl.compare.tuned.recipe import read_recipe
 from ropectl.errors import RopectlError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.cost import ForwardCost, ForwardPass

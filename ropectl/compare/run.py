@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ropectl.compare.document import as_measured, comparison_document, keep_other, plan_document
 from ropectl.compare.plan import ComparedModel, Plan, make_plan
 from ropectl.compare.ranks import Ranks
-from ropectl.compare.recipe import read_recipe
 from ropectl.compare.rows import CellResult, RowResults
+from ropectl.compare.tuned.recipe import read_recipe
 from ropectl.errors import ConfigError
 from ropectl.evaluate.config import CompareConfig
 from ropectl.evaluate.perplexity.protocols.tail import num_tail_targets
@@ -26,7 +26,7 @@ from ropectl.runs import RunFolder, content_id, write_json
 if TYPE_CHECKING:
     from ropectl.compare.cells import ComparisonCell
     from ropectl.compare.measure import CellRunner
-    from ropectl.compare.training import Training
+    from ropectl.compare.tuned.training import Training
 
 RUNS_FOLDER = "ropectl-runs"
 
@@ -89,7 +89,7 @@ def compare_methods(
     cells = [model_cells(plan, model) for model in plan.models]
     trainings: list[Training] = []
     if recipe is not None:
-        from ropectl.compare.training import plan_trainings
+        from ropectl.compare.tuned.training import plan_trainings
 
         trainings = plan_trainings(recipe, plan.base.setup, plan.base.methods, plan.target_length, reporter)
     folder = asked or RunFolder(default_folder(plan.base.setup.source, cells, trainings))
@@ -168,7 +168,7 @@ def _train_and_measure(
     training: Training, place: str, model: ComparedModel, cells: Sequence[ComparisonCell], runner: CellRunner
 ) -> RowResults:
     from ropectl.compare.measure import ModelCells
-    from ropectl.compare.training import run_training
+    from ropectl.compare.tuned.training import run_training
 
     done = training.finished() is not None
     runner.reporter.note(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ropectl.compare.recipe import Recipe
+from ropectl.compare.tuned.recipe import Recipe
 
 Run = Callable[..., tuple[int, str, str]]
 LLAMA = {

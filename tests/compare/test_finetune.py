@@ -16,8 +16,8 @@ from transformers import AutoTokenizer
 
 from ropectl.builtin import TINY_MODEL_DIR
 from ropectl.compare import training
-from ropectl.compare.recipe import REFUSED
 from ropectl.compare.run import Comparison, compare_methods
+from ropectl.compare.tuned.recipe import REFUSED
 from ropectl.errors import ConfigError, TrainingError
 from ropectl.evaluate import setup
 from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConfig

@@ -12,7 +12,7 @@ from typing import Any
 
 from ropectl.checkpoint.plan import needs_freezing
 from ropectl.compare.cells import empty_caches
-from ropectl.compare.recipe import Recipe
+from ropectl.compare.tuned.recipe import Recipe
 from ropectl.errors import ConfigError
 from ropectl.evaluate.setup import Setup
 from ropectl.hf.config.source import model_fingerprint, read_config

@@ -1,0 +1,1 @@
+"""Equal training of every method before it is measured again."""
