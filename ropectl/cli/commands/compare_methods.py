@@ -66,7 +66,7 @@ def _print_estimate(settings: CompareConfig, out: Path | None, retry_failed: boo
     check_format(form, COMPARISON, "--dry-run")
     with BarReporter() as reporter:
         estimate = estimate_comparison(settings, out, reporter, retry_failed)
-    output.show_as(estimate, COMPARISON, form, estimate)
+    output.show(estimate, form, COMPARISON, estimate)
 
 
 def _print_comparison(comparison: Comparison, form: str) -> None:
