@@ -12,8 +12,12 @@ import typer
 from ropectl.errors import ConfigError
 from ropectl.file_reading import home_path
 from ropectl.option import Panel
+<<<<<<< HEAD
 from ropectl.report.writers import formats
 from ropectl.timing.durations import parse_duration
+=======
+from ropectl.report.format_names import NAMES, REPORT_NAMES
+>>>>>>> 4af8a414ed206d3cd55996cce43d82661f4c5996
 
 #: The panel that shows all of them.
 RUN = Panel.run.value
@@ -77,11 +81,11 @@ def _format_option(names: Sequence[str], help: str) -> Any:
     )
 
 
-TableFormat = Annotated[str, _format_option(formats.NAMES, "csv: one measured value a row, latex: booktabs.")]
+TableFormat = Annotated[str, _format_option(NAMES, "csv: one measured value a row, latex: booktabs.")]
 ReportFormat = Annotated[
     str,
     _format_option(
-        formats.REPORT_NAMES,
+        REPORT_NAMES,
         "human and html write the page, json too and says what it is of; the others print all tables.",
     ),
 ]

@@ -200,36 +200,25 @@ def check_new(path: Path | None, overwrite: bool, settings: BaseModel) -> None:
         check_writable(path.parent)
 
 
-def show(json: Any, form: str) -> None:
-    """Prints a record of results.
-
-    Args:
-        json: The record as JSON values.
-        form: ``human``, ``json`` or one of ``ropectl.report.writers.formats``.
-    """
-    from ropectl.records.reading import read_record
-    from ropectl.report.record_views import view_of
-
-    if form == "json":
-        return print_json(json)
-    record = read_record(json, "The result")
-    return show_as(json, view_of(record), form, record)
-
-
-def show_as(json: Any, view: View, form: str, record: Any) -> None:
-    """Prints what is no record of results, such as a plan.
+def show(json: Any, form: str, view: View | None = None, record: Any = None) -> None:
+    """Prints a record of results, or what else has tables.
 
     Args:
         json: Its JSON values.
-        view: The tables and sentences that it is shown as.
-        form: As for :func:`show`.
-        record: It as the view takes it.
+        form: ``human``, ``json`` or one of ``ropectl.report.writers.formats``.
+        view: The way it is shown; by default that of its kind of record.
+        record: It as that view takes it; by default the record that the JSON values are.
     """
-    from ropectl.report.writers.formats import FORMATS, HUMAN, JSON
+    from ropectl.records.reading import read_record
+    from ropectl.report.record_views import view_of
+    from ropectl.report.writers.formats import FORMATS
 
-    if form == JSON:
+    if form == "json":
         print_json(json)
-    elif form == HUMAN:
+        return
+    record = read_record(json, "The result") if view is None else record
+    view = view or view_of(record)
+    if form == "human":
         print_parts(view.all_parts(record))
     else:
         write(FORMATS[form].write(view, record))

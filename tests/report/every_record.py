@@ -58,7 +58,7 @@ def every_json() -> dict[str, dict[str, Any]]:
         "quickstart": json.loads((STORED / "quickstart.json").read_text()),
         "smollm2": json.loads((STORED / "smollm2.json").read_text()),
         "comparison": records.comparison(),
-        "pairs": records_to_draw.comparison(),
+        **{f"small {name}": json for name, json in records_to_draw.every_record().items()},
         "twenty lengths": records.comparison(lengths=[1000 * n for n in range(1, 21)]),
         "forty methods": records.comparison([*records.METHODS, *(f"yarn:factor={n}" for n in range(2, 36))]),
         "several models": records.several_models(),

@@ -12,8 +12,9 @@ from markdown_it import MarkdownIt
 from ropectl.errors import ConfigError
 from ropectl.records.reading import KINDS
 from ropectl.report.document import BestNote, Cell, Column, Row, Sentence, SmallTables, Table, View
+from ropectl.report.format_names import REPORT_NAMES, TEXTS
 from ropectl.report.record_views import VIEWS, ShownRecord, about_record
-from ropectl.report.writers.formats import FORMATS, REPORT_NAMES, check_format
+from ropectl.report.writers.formats import FORMATS, check_format
 from ropectl.report.writers.notes import explains
 from ropectl.report.writers.terminal import terminal_lines
 from tests.report import records
@@ -25,6 +26,7 @@ EVERY = every_json()
 def test_every_kind_has_its_view() -> None:
     assert set(VIEWS) == set(KINDS) == {type(shown(json).record) for json in EVERY.values()}
     assert all("{model}" in view.title for view in VIEWS.values())
+    assert tuple(FORMATS) == TEXTS, "every name has its writer"
 
 
 def as_read(markdown: str) -> str:

@@ -78,6 +78,14 @@ def test_hostile_names(name: str, columns: str, tmp_path: Path) -> None:
         assert "\\input{/etc/passwd}$x_1^2$100%#1&~{a}" in flat and "U+4E2DU+6587" in flat
 
 
+def test_a_list_of_tables_before_them(tmp_path: Path) -> None:
+    """As in a thesis: what the list says was written before the file is read."""
+    body = FORMATS["latex"].text([shown(renamed(EVERY["tasks"], HOSTILE), HOSTILE)])
+    _, words = set_by_latex(f"\\listoftables\n{body}", tmp_path)
+    listed = "".join(words.partition("Table 1:")[0].split())
+    assert "ListofTables" in listed and "\\input{/etc/passwd}" in listed and "U+4E2D" in listed
+
+
 def test_several_runs_in_one_file(tmp_path: Path) -> None:
     runs = [shown(json, f"run_{number} of {name}") for number, (name, json) in enumerate(list(EVERY.items())[:6])]
     words = check(runs, tmp_path, "twocolumn")

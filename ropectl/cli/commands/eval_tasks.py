@@ -108,14 +108,15 @@ def _print_list(form: str) -> None:
 
     check_format(form, LIST, "--list")
     kinds = list(all_tasks().values())
-    output.show_as([describe_task(kind) for kind in kinds], LIST, form, kinds)
+    output.show([describe_task(kind) for kind in kinds], form, LIST, kinds)
 
 
 def _print_preview(settings: TasksConfig, task: str | None, form: str) -> None:
     from ropectl.cli import output
     from ropectl.evaluate.retrieval.task_evaluation import example_prompt, plan_tasks
+    from ropectl.report.format_names import HUMAN, JSON
     from ropectl.report.views.task_previews import PLAN, prompt_lines
-    from ropectl.report.writers.formats import HUMAN, JSON, check_format
+    from ropectl.report.writers.formats import check_format
 
     if task is None:
         check_format(form, PLAN, "--dry-run")
@@ -123,7 +124,7 @@ def _print_preview(settings: TasksConfig, task: str | None, form: str) -> None:
         if form == HUMAN:
             for text in record["notes"]:
                 output.note(text)
-        output.show_as(record, PLAN, form, record)
+        output.show(record, form, PLAN, record)
         return
     if form not in (HUMAN, JSON):
         raise ConfigError(

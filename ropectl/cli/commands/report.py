@@ -62,11 +62,11 @@ def report(
     Example: ropectl report ropectl-runs/compare-tiny-1a2b3c4d --format latex -o tables.tex --figures figures
     """
     from ropectl.cli import output
+    from ropectl.report.format_names import HTML, JSON, TEXTS
     from ropectl.report.page.write import write_report
-    from ropectl.report.writers.formats import FORMATS, HTML, JSON
 
     output.check_one_process("report")
-    written = write_report(runs, out, figures, overwrite, format if format in FORMATS else HTML)
+    written = write_report(runs, out, figures, overwrite, format if format in TEXTS else HTML)
     if format == JSON:
         output.print_json(_record(written))
         return

@@ -10,11 +10,12 @@ from ropectl.errors import ConfigError
 from ropectl.output_places import check_folder, check_output, check_writable
 from ropectl.records import FinetuneRecord
 from ropectl.report.figures.output import write_figures
+from ropectl.report.format_names import HTML, REPORT_NAMES
 from ropectl.report.page.figures import curve_drawings, joint_drawings, record_drawings
 from ropectl.report.page.sections import make_page
 from ropectl.report.record_views import ShownRecord, view_of
 from ropectl.report.runs_read import RUN_SUFFIX, Run, read_runs
-from ropectl.report.writers.formats import FORMATS, HTML, REPORT_NAMES, check_format
+from ropectl.report.writers.formats import FORMATS, check_format
 from ropectl.report.writers.html import html_text, is_page
 from ropectl.runs import written_aside
 

@@ -44,7 +44,7 @@ def asked(entries: Sequence[PasskeyLength]) -> str:
     if not entries:
         return ""
     depths = {len(entry.depths) for entry in entries if entry.depths}
-    text = f"n = {span((entry.trials for entry in entries), count_text)} prompts a length"
+    text = f"n = {span((entry.trials for entry in entries), count_text)} prompts of filler text a length"
     if depths:
         text += f", at {span(depths)} depth{'' if depths == {1} else 's'}"
     return f"{text}; in brackets Wilson's 95 % interval of the share that is answered rightly."

@@ -1,6 +1,6 @@
 """Formats of a record other than JSON, the tables on a terminal and the page.
 
-A new one is a module here and a line in the table.
+A new one is a module here, a line in the table, and its name in ``ropectl.report.format_names``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from ropectl.errors import ConfigError
 from ropectl.report.document import View
+from ropectl.report.format_names import NAMES
 from ropectl.report.record_views import ShownRecord
 from ropectl.report.writers.csv import COLUMNS, RUN, csv_text
 from ropectl.report.writers.latex import HEAD, latex_text
@@ -43,12 +44,6 @@ FORMATS: Mapping[str, WrittenFormat] = {
     "markdown": WrittenFormat(markdown_text, (".md", ".markdown"), (MARK,)),
     "latex": WrittenFormat(latex_text, (".tex",), (HEAD,)),
 }
-
-HUMAN, JSON, HTML = "human", "json", "html"
-
-#: The values of ``--format`` for a command that prints tables of results, and for one that also makes a page of them.
-NAMES = (HUMAN, JSON, *FORMATS)
-REPORT_NAMES = (*NAMES, HTML)
 
 
 def check_format(name: str, view: View, what: str, names: Sequence[str] = NAMES) -> None:

@@ -11,7 +11,7 @@ from ropectl.report.document import BestNote, Part, Sentence, SmallTables, Table
 from ropectl.report.record_views import ShownRecord
 from ropectl.report.writers.notes import explains
 from ropectl.report.writers.tabular import STACK, STACK_DEFINITION, bodies, fits_beside, needs_page, small_bodies
-from ropectl.report.writers.tex_text import DEFINITION, OTHERS, sentence_text
+from ropectl.report.writers.tex_text import DEFINITION, OTHERS, listed_text, sentence_text
 
 #: How a file begins.
 HEAD = "% Tables made by ropectl."
@@ -100,7 +100,7 @@ def _caption(title: str, about: str, shown: ShownRecord) -> list[str]:
     """Returns the caption, whose first part alone is for a list of tables."""
     run = f"Run {shown.run}" if shown.run else ""
     whole = " ".join(_ended(text) for text in (title, run, shown.about, about) if text)
-    return [f"\\caption[{sentence_text(title)}]{{{sentence_text(whole)}}}"]
+    return [f"\\caption[{listed_text(title)}]{{{sentence_text(whole)}}}"]
 
 
 def _label(name: str, labels: Counter[str]) -> str:

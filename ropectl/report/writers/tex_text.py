@@ -60,6 +60,11 @@ def sentence_text(text: str) -> str:
     return dash + breakable(_signed(rest))
 
 
+def listed_text(text: str) -> str:
+    """Returns a sentence for a list that is set before this file is read, and knows no command of it."""
+    return re.sub(rf"\{OTHERS}{{[^}}]*}}{{([^}}]*)}}", r"\\texttt{\1}", sentence_text(text))
+
+
 def number_text(text: str) -> str:
     """Returns the entry of a table: numbers with their signs and powers of ten, a dash, or words."""
     return "--" if text == "-" else " ".join(map(_with_power, text.split(" ")))
