@@ -12,12 +12,8 @@ import typer
 from ropectl.errors import ConfigError
 from ropectl.file_reading import home_path
 from ropectl.option import Panel
-<<<<<<< HEAD
-from ropectl.report.writers import formats
-from ropectl.timing.durations import parse_duration
-=======
 from ropectl.report.format_names import NAMES, REPORT_NAMES
->>>>>>> 4af8a414ed206d3cd55996cce43d82661f4c5996
+from ropectl.timing.durations import parse_duration
 
 #: The panel that shows all of them.
 RUN = Panel.run.value

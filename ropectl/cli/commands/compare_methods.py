@@ -70,13 +70,8 @@ def _print_estimate(
 
     check_format(form, COMPARISON, "--dry-run")
     with BarReporter() as reporter:
-<<<<<<< HEAD
         estimate = estimate_comparison(settings, out, reporter, retry_failed, budget)
-    output.show_as(estimate, COMPARISON, form, estimate)
-=======
-        estimate = estimate_comparison(settings, out, reporter, retry_failed)
     output.show(estimate, form, COMPARISON, estimate)
->>>>>>> 4af8a414ed206d3cd55996cce43d82661f4c5996
 
 
 def _print_comparison(comparison: Comparison, form: str) -> None:
