@@ -27,7 +27,7 @@ def split_spec(
         known: What can be named, by name.
         error: The error raised where the spec is malformed, or names nothing that is known; it says what was meant.
     """
-    check_typing(spec.strip(), f"the {what} spec", error)
+    check_typing(spec, f"the {what} spec", error)
     name, colon, rest = (part.strip() for part in spec.partition(":"))
     mended = mended_spec(spec, known)
     meant = f"Did you mean {mended}?" if mended else ""
