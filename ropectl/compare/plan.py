@@ -130,7 +130,7 @@ def _further_model(setup: Setup, lengths: list[int], documents: DocumentSet, rep
     if not same:
         notes.append(
             f"{name} splits the text into other tokens: its perplexities are not comparable with the first model's, its bits "
-            "per byte are; 'models' and the change up to the trained length are not judged."
+            "per byte are; 'models' and the change from the unscaled model are not judged."
         )
     for note in notes:
         reporter.note(note if name in note else f"{name}: {note}")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ropectl.evaluate.paired import loss_difference
 from ropectl.evaluate.statistics import Z_95, student_95
+from ropectl.lengths import lengths_text
 from ropectl.records import FEW_DOCUMENTS, NO_CHANGE, Difference, LengthVerdict, Outcome, PerplexityPoint
 
 #: Length [tokens], score in [0, 1], trials, and the ends of the score's 95 % interval.
@@ -136,13 +137,22 @@ def longest_without_a_miss(values: Iterable[tuple[int, float]], wanted: float) -
     return qualified_length(((length, value >= wanted) for length, value in values), trained_length=0)
 
 
+def short_lengths(
+    points: Sequence[PerplexityPoint], baseline: Sequence[PerplexityPoint], trained_length: int
+) -> list[int]:
+    """Returns the lengths up to the trained one at which both have a perplexity [tokens]."""
+    theirs = {point.context_length for point in baseline if point.perplexity is not None}
+    lengths = [point.context_length for point in points if point.perplexity is not None]
+    return [length for length in lengths if length <= trained_length and length in theirs]
+
+
 def short_delta(
     points: Sequence[PerplexityPoint],
     baseline: Sequence[PerplexityPoint],
     trained_length: int,
     clusters: Sequence[int] | None = None,
 ) -> Difference | None:
-    """Returns the worst relative perplexity change against the baseline at lengths up to the trained one, with its interval.
+    """Returns the worst relative perplexity change against the baseline at the :func:`short_lengths`, with its interval.
 
     Args:
         points: The method's.
@@ -174,6 +184,7 @@ def perplexity_verdict(
     models: Reached,
     baseline: PerplexityPoint | None,
     delta: Difference | None,
+    compared_at: Sequence[int],
     trained_length: int,
     tolerance: float,
 ) -> list[str]:
@@ -182,7 +193,8 @@ def perplexity_verdict(
     Args:
         models: How far text is modelled.
         baseline: The unscaled model's point at its trained length, against which it was judged.
-        delta: Worst relative change up to the trained length; None if not measured.
+        delta: Worst relative change of those lengths; None if not measured.
+        compared_at: The lengths at which it was compared with the unscaled model [tokens].
         trained_length: L [tokens].
         tolerance: Accepted rise of the loss [nats a token].
     """
@@ -193,17 +205,17 @@ def perplexity_verdict(
         change = f"{delta.value:+.1%}" if abs(delta.value) >= NO_CHANGE else "no change"
         has_interval = delta.ci_low is not None and abs(delta.value) >= NO_CHANGE
         interval = f" (95 % interval {delta.ci_low:+.1%} to {delta.ci_high:+.1%})" if has_interval else ""
-        sentences.append(
-            f"Perplexity at {delta.length} tokens against the unscaled model: {change}{interval}, the most of the measured "
-            f"lengths up to the trained one ({trained_length})."
-        )
+        worst = f" at worst, at {delta.length}" if len(compared_at) > 1 else ""
+        measured = f"Perplexity at {lengths_text(compared_at)} tokens"
+        sentences.append(f"{measured} against the unscaled model: {change}{worst}{interval}.")
     return sentences
 
 
 def _models_sentences(models: Reached, trained: int, tolerance: float) -> list[str]:
     units = models.at[0].units
     few = f"; few documents, at least {FEW_DOCUMENTS} wanted" if units < FEW_DOCUMENTS else ""
-    basis = f"(within {tolerance:g} nats a token, 95 % interval over {units} documents{few})"
+    judged = lengths_text(each.length for each in models.at)
+    basis = f"(within {tolerance:g} nats a token, 95 % interval over {units} documents{few}; judged at {judged} tokens)"
     reference = f"the unscaled model given {trained} {basis}."
     if models.certain:
         first = f"models up to {models.certain} tokens: given so many, the same text is predicted no worse than by {reference}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ropectl.report.tables.words import perplexity_text, row_names, short_names
+from ropectl.report.tables.words import perplexity_text, row_names, short_names, worst_head
 from ropectl.report.views.compare_methods import comparison_parts
 from ropectl.report.writers.terminal import terminal_lines
 from ropectl.rope.method import short_spec
@@ -75,3 +75,15 @@ def test_names_are_short_where_that_is_clear() -> None:
     alike = ["yarn:factor=4", "yarn:factor=8"]
     assert short_names(alike) == dict(zip(alike, alike, strict=True))
     assert short_spec("longrope:factor=4,long_factor=1:2:3:4:5:6:7:8") == "longrope:factor=4,long_factor=[8 values]"
+
+
+def test_the_worst_change_is_that_of_measured_lengths() -> None:
+    """The heading names L only where anything was scored at it."""
+    assert worst_head([256, 512, 1024], 512) == worst_head([], 512) == worst_head([], None) == "worst up to L"
+    assert worst_head([256, 1024], 8192) == "worst up to 1k"
+    content = comparison([4096, 8192], ["none", "pi:factor=4"])
+    assert "worst up to L" in render(content)
+    for row in content["rows"]:
+        row["perplexity"] = [records.point(512, 9.0), records.point(4096, None)]
+    content["lengths"] = [512, 4096]
+    assert "worst up to 512" in render(content) and "worst up to L" not in render(content)

@@ -19,7 +19,14 @@ from ropectl.evaluate.request import manifest
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import MODELS_TOLERANCE
 from ropectl.evaluate.statistics import BOOTSTRAP_SEED, RESAMPLES
-from ropectl.evaluate.verdicts import Reached, models_verdicts, perplexity_verdict, reached, short_delta
+from ropectl.evaluate.verdicts import (
+    Reached,
+    models_verdicts,
+    perplexity_verdict,
+    reached,
+    short_delta,
+    short_lengths,
+)
 from ropectl.records import (
     Bootstrap,
     Difference,
@@ -108,7 +115,9 @@ def _record(
         short_delta=None if delta is None else delta.value,
         short_delta_ci_low=None if delta is None else delta.ci_low,
         short_delta_ci_high=None if delta is None else delta.ci_high,
-        verdict=perplexity_verdict(models, at_trained, delta, trained, tolerance),
+        verdict=perplexity_verdict(
+            models, at_trained, delta, short_lengths(points, unscaled, trained), trained, tolerance
+        ),
         manifest=_manifest(asked.setup, request),
     )
 

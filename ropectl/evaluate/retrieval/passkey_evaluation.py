@@ -27,6 +27,7 @@ from ropectl.evaluate.retrieval.prompts import (
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import USES_ACCURACY, evenly_spaced
 from ropectl.evaluate.verdicts import Reached, longest_without_a_miss, open_sentences, reached, uses_verdicts
+from ropectl.lengths import lengths_text
 from ropectl.records import PasskeyLength, PasskeyManifest, PasskeyRecord, UsesReach, to_json
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod
@@ -144,10 +145,11 @@ def verdict(results: Sequence[PasskeyLength], uses: Reached) -> str:
     failing = next((by_length[one.length] for one in uses.at if one.length > certain and one.outcome == "no"), None)
     rest = f"{failing.accuracy:.0%} of the keys are found at {failing.length} tokens" if failing else ""
     not_yes = [one.length for one in uses.at if one.length < certain and one.outcome != "yes"]
-    since = f" from {min(r.length for r in results if r.length > max(not_yes))} tokens on" if not_yes else ""
+    found_at = [one.length for one in uses.at if max(not_yes, default=0) < one.length <= certain]
     open_ones = " ".join(open_sentences("Use", uses, "prompts"))
     if certain:
-        first = f"Uses {certain} tokens: at least {wanted} of the keys are found up to there{since}" + (
+        at = f"{lengths_text(found_at)} tokens"
+        first = f"Uses {certain} tokens: at least {wanted} of the keys are found at {at}" + (
             f"; {rest}." if rest else "."
         )
     elif open_ones:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ropectl.lengths import format_length
+from ropectl.lengths import format_length, lengths_text
 from ropectl.report.figures.curves import subject_looks
 from ropectl.report.figures.drawing import Canvas, Drawing, name_axes, sample_line, value_axis
 from ropectl.report.figures.style import Look
@@ -35,7 +35,7 @@ def cost_drawings(evidence: Evidence) -> list[Drawing]:
     """Returns price against quality, and training against quality where trainings differ.
 
     Both axes of the first are perplexities, because that is what is given up and what is gained: x is the worst
-    relative rise up to the trained length (what a user with short prompts pays, every day), y is perplexity
+    relative rise at the lengths measured up to the trained one (what a user with short prompts pays, every day), y is perplexity
     in the longest context that all were measured at (what the extension is for). Better is lower and further left. An
     arrow leads from a method to itself after training: what the training bought. Filled markers also find the
     planted numbers at that length, for perplexity alone does not show that a far token is used.
@@ -66,8 +66,15 @@ def _tradeoffs(evidence: Evidence) -> tuple[int, list[_Tradeoff]]:
     return longest, [_Tradeoff(subject, 100 * price, curve[longest]) for subject, price, curve in curves]
 
 
+def _short_lengths(subject: Subject) -> list[int]:
+    """Returns the lengths up to the trained one that its price was measured at [tokens]."""
+    lengths = [point.length for point in subject.curve(PREFIX)]
+    return [length for length in lengths if subject.trained_length is None or length <= subject.trained_length]
+
+
 def _price_drawing(evidence: Evidence, length: int, found: Sequence[_Tradeoff]) -> Drawing:
     prices = [each.price for each in found]
+    measured = lengths_text(n for each in found for n in _short_lengths(each.subject))
 
     def prepare(axes: Axes) -> None:
         _price_axis(axes, prices)
@@ -75,14 +82,14 @@ def _price_drawing(evidence: Evidence, length: int, found: Sequence[_Tradeoff]) 
         _arrows(axes, found)
 
     caption = (
-        f"Price and quality: across, the worst relative change of perplexity up to the trained length, against the "
+        f"Price and quality: across, the worst relative change of perplexity at {measured} tokens, against the "
         f"unscaled model (linear up to {LINEAR_PRICE:.0f} %, then logarithmic); up, {evidence.unit} of the first "
         f"{length} tokens. Lower and further left is better."
     )
     if any(each.subject.tuned for each in found):
         caption += " Arrows: the same method after its training."
     names = "cost-quality", "Price on short text against quality", caption
-    x_name = "change of perplexity up to the trained length [%]"
+    x_name = f"worst change of perplexity at {measured} tokens [%]"
     return _quality_drawing(names, evidence, length, found, prices, x_name, prepare)
 
 

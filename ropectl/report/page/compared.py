@@ -20,7 +20,7 @@ MAX_LENGTHS_TOGETHER = 5
 
 _EXPLAINED = (
     "Below each perplexity: the change from the unscaled model in the same context; below passkeys: the 95 % interval of their "
-    "share. worst up to L: the largest change at lengths up to the trained one, which is the price on ordinary text. No best "
+    "share. worst up to: the largest change at the lengths measured up to there, which is the price on ordinary text. No best "
     "is marked in a column where more than half of the rows are not told apart from it."
 )
 

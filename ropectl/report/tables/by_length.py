@@ -20,6 +20,7 @@ from ropectl.report.tables.words import (
     change_tone,
     length_head,
     perplexity_text,
+    worst_head,
 )
 
 #: What an entry is in its column.
@@ -39,7 +40,7 @@ class MeasuredSubject:
         passkey: Retrieval by length.
         reach: How far the method reaches; None if not known.
         compares: Equal for rows that scored the same documents in the same tokens.
-        short_delta: Worst relative change of perplexity up to the trained length; None if not judged.
+        short_delta: Worst relative change of perplexity at a measured length up to the trained one; None if not judged.
         short_interval: The ends of its 95 % interval.
         seconds: Time of the measurements [s]; None if not known.
         href: Id of its section of the page.
@@ -129,7 +130,8 @@ def perplexities(grid: LengthGrid, title: str, base: MeasuredSubject | None = No
         numbers.append([marked(_perplexity(each, length, base, grid.trained), mark) for each, mark in columns])
     heads = grid.heads()
     if base is not None:
-        heads.append(Column("worst up to L"))
+        measured = [n for n in grid.lengths if any(each.value(n) is not None for each in grid.subjects)]
+        heads.append(Column(worst_head(measured, grid.trained)))
         numbers.append([_price(each) for each in grid.subjects])
     return grid.table(title, heads, numbers)
 

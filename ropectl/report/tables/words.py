@@ -40,6 +40,17 @@ def length_head(length: int, trained: int | None) -> str:
     return f"{format_length(length)} (L)" if length == trained else format_length(length)
 
 
+def worst_head(lengths: Iterable[int], trained: int | None) -> str:
+    """Returns the heading of the worst change at the measured lengths up to the trained one: L only if it was measured.
+
+    Args:
+        lengths: The measured ones [tokens].
+        trained: L [tokens].
+    """
+    longest = max((length for length in lengths if trained is not None and length <= trained), default=trained)
+    return "worst up to L" if longest is None or longest == trained else f"worst up to {format_length(longest)}"
+
+
 def beyond_mark(beyond: bool) -> str:
     """Returns the footnote mark of a number past the length that its method is made for."""
     return BEYOND_MARK if beyond else ""

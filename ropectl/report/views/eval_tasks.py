@@ -65,7 +65,7 @@ def _verdicts(record: TasksRecord) -> Table:
     if len(record.tasks) > 1:
         rows.append(Row(AVERAGE, cells(["", "", "", _uses(record.reach)]), is_total=True))
     wanted = NOT_AVAILABLE if record.reach.used_score is None else f"{record.reach.used_score:.0%}"
-    title = f"Uses: at least {wanted} at every length from L up to it"
+    title = f"Uses: at least {wanted} at every length measured from L up to it"
     return Table(title, "task", columns(["metric", "chance", "trials a length", "uses"]), rows)
 
 
