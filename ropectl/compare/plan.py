@@ -126,7 +126,7 @@ def _further_model(setup: Setup, lengths: list[int], documents: DocumentSet, rep
     own = setup.documents(lengths)
     same = own.fingerprint() == documents.fingerprint()
     name = setup.config.model
-    notes = [*setup.source.rope.warnings, *setup.window_notes(lengths)]
+    notes = [*setup.source.rope.notes, *setup.window_notes(lengths)]
     if not same:
         notes.append(
             f"{name} splits the text into other tokens: its perplexities are not comparable with the first model's, its bits "

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ropectl.errors import ConfigError
+from ropectl.errors import ConfigError, RopectlError
 from ropectl.file_reading import reason_of
 from ropectl.hf.class_defaults import class_config, with_class_defaults
 from ropectl.hf.config.adapter import Adapter, base_of_adapter, is_adapter
@@ -119,7 +119,25 @@ def read_config(
     source = _read(name, revision, original_length, trust_remote_code, layers)
     if strict and source.rope.warnings:
         raise ConfigError(_listed(source.rope.warnings), "Correct the config, or leave out --strict.")
-    return source
+    if original_length is None:
+        return source
+    said = _said_length(name, revision, trust_remote_code, layers)
+    given = source.rope.geometry.original_max_position_embeddings
+    if given != original_length:  # an adapter that says what it was trained with
+        note = f"--original-length {original_length} changes nothing: {SIDECAR} of {name} says {given} tokens."
+        return replace(source, rope=replace(source.rope, warnings=(*source.rope.warnings, note)))
+    return replace(source, rope=replace(source.rope, said_length=None if said == given else said))
+
+
+def _said_length(name: str, revision: str | None, trust_remote_code: bool, layers: str | None) -> int | None:
+    """Returns the trained length that the files themselves say [tokens]; None if they do not."""
+    try:
+        source = _read(name, revision, None, trust_remote_code, layers)
+    except RopectlError:
+        return None
+    said = source.rope.geometry.original_max_position_embeddings
+    is_default = named(text_section(source.file_config), "max_position_embeddings") is None
+    return None if is_default and said == source.rope.max_position_embeddings else said
 
 
 def read_source(settings: ConfigSettings) -> ModelSource:
