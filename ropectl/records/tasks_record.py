@@ -67,7 +67,7 @@ class TaskLength:
         scores: Each trial's, for paired comparisons.
         depths: The cells behind it; empty for a task without depths.
         given: The first trial's answer; None where the answer is known token by token and nothing is generated.
-        beyond_capacity: Whether the length passes what the method was asked to reach.
+        beyond_capacity: Whether the length is past the length that the method is made for.
     """
 
     length: Length
@@ -120,7 +120,7 @@ class TaskAverage:
         score: Mean of the tasks' scores, each counting once.
         tasks: How many tasks.
         trials: The fewest trials of a task at this length.
-        beyond_capacity: Whether the length passes what the method was asked to reach.
+        beyond_capacity: Whether the length is past the length that the method is made for.
         ci_low: Lower end of the 95 % interval of the score, over the trials of all tasks.
         ci_high: Upper end.
     """

@@ -76,7 +76,7 @@ class RopeDescription:
         )
 
     def capacity(self, method: ScalingMethod) -> int | None:
-        """Returns the context that ``method`` is made for on this model [tokens]; None if it follows the length.
+        """Returns the length that ``method`` is made for on this model [tokens]; None if it follows the length.
 
         For the checkpoint's own scaling that is what the checkpoint declares, which need not be factor times L.
         """

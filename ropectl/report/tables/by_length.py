@@ -166,11 +166,13 @@ def _perplexity(each: MeasuredSubject, length: int, base: MeasuredSubject | None
 
 def bits_per_byte(grid: LengthGrid, title: str) -> Table:
     """Returns bits per byte by length, which compare whatever the tokens are; other tokens are no pairs, and none is marked."""
-    numbers = [
-        [Cell(bits_text(each.bits(length)), value=each.bits(length)) for each in grid.subjects]
-        for length in grid.lengths
-    ]
+    numbers = [[_bits(each, length) for each in grid.subjects] for length in grid.lengths]
     return grid.table(title, grid.heads(), numbers)
+
+
+def _bits(each: MeasuredSubject, length: int) -> Cell:
+    point, value = each.point(length), each.bits(length)
+    return Cell(bits_text(value), beyond_mark(point is not None and point.beyond_capacity), value=value)
 
 
 def passkeys(grid: LengthGrid, title: str) -> Table:

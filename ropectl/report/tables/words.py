@@ -14,6 +14,9 @@ from ropectl.rope.method import short_spec
 NOT_AVAILABLE = "n/a"
 BEYOND_MARK = "*"
 
+#: What the mark means, and an open marker in a figure.
+PAST = "past the length that the method is made for"
+
 #: Shown as the length if none of the evaluated ones qualifies.
 NONE_MARK = "-"
 
@@ -52,13 +55,16 @@ def worst_head(lengths: Iterable[int], trained: int | None) -> str:
 
 
 def beyond_mark(beyond: bool) -> str:
-    """Returns the footnote mark of a number past the length that its method is made for."""
+    """Returns the footnote mark of what was measured past the length that the method is made for.
+
+    It stands after the length where a table is about one method, and after the number where methods share the lengths.
+    """
     return BEYOND_MARK if beyond else ""
 
 
 def beyond_legend(*marks: Iterable[bool]) -> list[Sentence]:
     """Returns what the mark after a number means, if one of them has it."""
-    return [Sentence(f"{BEYOND_MARK} past the length that the method is made for")] if any(map(any, marks)) else []
+    return [Sentence(f"{BEYOND_MARK} {PAST}")] if any(map(any, marks)) else []
 
 
 def reach_legend(reaches: Mapping[str, Reach]) -> list[Sentence]:

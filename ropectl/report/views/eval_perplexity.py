@@ -60,8 +60,12 @@ def points_table(title: str, points: Sequence[PerplexityPoint], shows_mean: bool
             *(NOT_AVAILABLE if number is None else f"{number:.4f}" for number in (loss, bits)),
             *(str(point.num_tokens), str(point.num_documents)),
         ]
-        rows.append(Row(f"{point.context_length}{beyond_mark(point.beyond_capacity)}", cells(texts)))
+        rows.append(Row(_context(point), cells(texts)))
     return Table(title, "context", heads, rows)
+
+
+def _context(point: PerplexityPoint) -> str:
+    return f"{point.context_length}{beyond_mark(point.beyond_capacity)}"
 
 
 def _conditions(record: PerplexityRecord) -> list[str]:
@@ -96,7 +100,7 @@ def gain_tables(points: Sequence[PerplexityPoint], trained: int) -> list[Table]:
         text = NOT_AVAILABLE if gain is None else f"{gain + 0.0:+.4f}"
         # A gain whose interval lies on one side of zero is coloured.
         tone = GOOD if low is not None and low > 0 else BAD if high is not None and high < 0 else ""
-        rows.append(Row(str(point.context_length), [Cell(text, tone=tone), Cell(interval)]))
+        rows.append(Row(_context(point), [Cell(text, tone=tone), Cell(interval)]))
     return [Table(f"Gain over {trained} tokens [nats a token]", "context", columns(["gain", "95 % interval"]), rows)]
 
 
@@ -112,7 +116,7 @@ def _key_table(points: Sequence[PerplexityPoint]) -> Table:
             f"{point.num_tokens / candidates:.2%}" if candidates else NOT_AVAILABLE,
             perplexity_text(point.candidates_perplexity),
         ]
-        rows.append(Row(str(point.context_length), cells(texts)))
+        rows.append(Row(_context(point), cells(texts)))
     return Table("Key tokens", "context", columns(heads), rows)
 
 

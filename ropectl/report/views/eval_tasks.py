@@ -5,11 +5,11 @@ from __future__ import annotations
 from ropectl.records import Reach, TaskAverage, TaskLength, TaskResult, TasksReach, TasksRecord
 from ropectl.report.document import Cell, Part, Row, Table, View, cells, columns
 from ropectl.report.tables.words import (
-    BEYOND_MARK,
     NONE_MARK,
     NOT_AVAILABLE,
     OPEN_MARK,
     beyond_legend,
+    beyond_mark,
     length_head,
     reach_legend,
 )
@@ -40,7 +40,10 @@ def _scores(record: TasksRecord) -> Table:
     if len(record.tasks) > 1:
         shown = [Cell(_percent(entry), shade=entry.score) for entry in record.average]
         rows.append(Row(AVERAGE, shown, is_total=True))
-    heads = columns(length_head(length, record.geometry.original_max_position_embeddings) for length in lengths)
+    trained = record.geometry.original_max_position_embeddings
+    heads = columns(
+        f"{length_head(entry.length, trained)}{beyond_mark(entry.beyond_capacity)}" for entry in record.average
+    )
     return Table("Score in %, 95 % interval (L: trained)", "task", heads, rows)
 
 
@@ -51,7 +54,7 @@ def _score(entry: TaskLength | None) -> Cell:
 
 
 def _percent(entry: TaskLength | TaskAverage) -> str:
-    return f"{100 * entry.score:.0f}{BEYOND_MARK if entry.beyond_capacity else ''}"
+    return f"{100 * entry.score:.0f}"
 
 
 def _verdicts(record: TasksRecord) -> Table:
@@ -84,7 +87,7 @@ def _depth_table(result: TaskResult) -> Table:
     depths = sorted({cell.depth for entry in result.lengths for cell in entry.depths})
     found = [{cell.depth: cell.score for cell in entry.depths} for entry in result.lengths]
     rows = [Row(f"{depth:.0%}", [_depth_cell(scores.get(depth)) for scores in found]) for depth in depths]
-    heads = columns(str(entry.length) for entry in result.lengths)
+    heads = columns(f"{entry.length}{beyond_mark(entry.beyond_capacity)}" for entry in result.lengths)
     return Table(f"{result.task}: score in % by depth", "depth", heads, rows)
 
 

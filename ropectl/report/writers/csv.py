@@ -45,7 +45,7 @@ class MeasuredValue:
         ci_high: Upper end.
         n: Number of ``n_of`` that it is the result of.
         n_of: ``tokens``, ``trials``, ``tasks`` or ``documents``.
-        beyond_capacity: Whether the length is past what the method is made for.
+        beyond_capacity: Whether the length is past the length that the method is made for.
         training: Id of the training.
         against: Of a paired difference, the method that the other number is of.
     """
