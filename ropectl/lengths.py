@@ -20,6 +20,9 @@ MAX_LENGTH = 2**31 - 1
 #: More lengths than this are a typing error.
 MAX_LENGTHS = 1000
 
+#: Of more lengths than this, a sentence says their number and their ends.
+MOST_NAMED = 4
+
 
 def parse_length(text: str, name: str = "length", example: str = _EXAMPLE) -> int:
     """Returns a single length in tokens; k is 1024.
@@ -83,6 +86,19 @@ def _expand(part: str, name: str) -> list[int]:
         if len(result) > MAX_LENGTHS:
             raise ConfigError(f"{name} range {shown(part)} has more than {MAX_LENGTHS} values.", _EXAMPLES.format(name))
     return result
+
+
+def lengths_text(lengths: Iterable[int]) -> str:
+    """Returns lengths in words: ``512``, ``256 and 512``; of many their number and ends, ``7 lengths from 256 to 16384``.
+
+    Args:
+        lengths: At least one, in any order [tokens].
+    """
+    names = [str(length) for length in sorted(set(lengths))]
+    if len(names) > MOST_NAMED:
+        return f"{len(names)} lengths from {names[0]} to {names[-1]}"
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def format_length(length: int) -> str:

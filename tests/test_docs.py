@@ -188,3 +188,17 @@ def test_another_quickstart_is_noticed() -> None:
     assert check(other).returncode == 0, "which rounds otherwise"
     other["rows"].pop()
     assert "other methods are compared" in check(other).stderr
+
+
+def test_one_term_for_what_a_method_is_not_made_for() -> None:
+    """Past the length that the method is made for: in messages, tables, figures, docstrings and pages alike."""
+    other = re.compile(
+        r"past (the |its )?capacity|beyond what \S+ (is|was|were) made|asked to reach|beyond its length", re.I
+    )
+    files = [
+        *(ROOT / "ropectl").rglob("*.py"),
+        *(ROOT / "docs").glob("*.md"),
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+    ]
+    assert [path.name for path in files if other.search(path.read_text())] == []

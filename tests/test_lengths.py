@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropectl.errors import ConfigError
-from ropectl.lengths import format_length, parse_length, parse_lengths
+from ropectl.lengths import format_length, lengths_text, parse_length, parse_lengths
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,16 @@ def test_refused(text: str) -> None:
 @pytest.mark.parametrize(("length", "text"), [(512, "512"), (1024, "1k"), (1536, "1536"), (131_072, "128k")])
 def test_formatted_and_read_back(length: int, text: str) -> None:
     assert format_length(length) == text and parse_length(text) == length
+
+
+@pytest.mark.parametrize(
+    ("lengths", "text"),
+    [
+        ([512], "512"),
+        ([512, 256, 512], "256 and 512"),
+        ([256, 512, 1024, 2048], "256, 512, 1024 and 2048"),
+        ([2048, 256, 512, 1024, 300], "5 lengths from 256 to 2048"),
+    ],
+)
+def test_measured_lengths_are_named_or_counted(lengths: list[int], text: str) -> None:
+    assert lengths_text(lengths) == text

@@ -76,7 +76,7 @@ class Chooser:
         return NextCommands(self.subject, self.target_length, self.tuning)
 
     def record(self) -> dict[str, Any]:
-        """Returns the choice as JSON values: picks with reasons, what was passed over, notes, and commands."""
+        """Returns the advice as JSON values: what to try first, and then, with reasons; what was passed over, notes, commands."""
         enough = self._enough()
         header = {
             "model": None if self.subject.setup is None else self.subject.settings.model,
@@ -92,6 +92,7 @@ class Chooser:
             commands = self._next.check()
             return {
                 **header,
+                "first": None,
                 "picks": [],
                 "passed": [],
                 "notes": [enough, *self.subject.notes(self.existing)],
@@ -101,6 +102,7 @@ class Chooser:
         choice = choose(self.subject.geometry, self.target_length, self.tuning, self._obstacle)
         return {
             **header,
+            "first": choice.picks[0].method.name if choice.picks else None,
             "picks": [self._pick(candidate) for candidate in choice.picks],
             "passed": [vars(passed) for passed in choice.passed],
             "notes": self._notes(bool(choice.picks)),
@@ -111,7 +113,10 @@ class Chooser:
     def _enough(self) -> str | None:
         """Returns why no scaling is needed; None where it is."""
         if self.target_length <= self.trained:
-            return f"{self.target_length} tokens are within the trained length of {self.trained}: there is nothing to scale."
+            return (
+                f"{self.target_length} tokens are within the trained length of {self.trained}, taken as given: there is nothing "
+                "to scale. Measure whether the model uses so many."
+            )
         setup = self.subject.setup
         if setup is None or self.existing.name == "none":
             return None
@@ -176,7 +181,10 @@ class Chooser:
 
     def _notes(self, has_picks: bool) -> list[str]:
         geometry, factor = self.subject.geometry, self.target_length / self.trained
-        notes = []
+        notes = [
+            f"Arithmetic on the config alone. Nothing was measured: no method is known to reach {self.target_length} tokens on "
+            f"this model, and the trained length of {self.trained} is taken as given."
+        ]
         if not has_picks:
             notes.append("No method remains. Ask for a shorter length, another runtime, or more training.")
         if self.existing.name != "none":
@@ -196,5 +204,10 @@ class Chooser:
                 "end before the computed one, and look at every length of the table."
             )
         if self.subject.setup is not None:
+            said = self.subject.setup.source.rope.said_length
+            if said is not None and said >= self.target_length:
+                notes.append(
+                    f"By the {said} tokens that the config says there is nothing to scale up to {self.target_length}."
+                )
             notes += self.subject.notes(self.existing)
         return list(dict.fromkeys(notes))

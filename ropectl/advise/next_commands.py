@@ -85,14 +85,20 @@ class NextCommands:
         ]
         if self.tuning is Tuning.none:
             command = f"ropectl patch {place} -m {first.name}{target}{seq_len}{flags} -o {out}"
-            return [*commands, {"purpose": "Write the one that wins, here the first", "command": command}]
+            return [
+                *commands,
+                {
+                    "purpose": "Once measured: write the one that you decide on (here the first choice)",
+                    "command": command,
+                },
+            ]
         recipe = RECIPES[self.tuning]
         tuned = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in recipe.items())
         return [
             *commands,
             {"purpose": f"Compare them after equal training ({RECIPE_FILE} above)", "command": f"{compared} --finetune {RECIPE_FILE}"},
             {
-                "purpose": "Or train one, here the first",
+                "purpose": "Or train one (here the first choice)",
                 "command": f"ropectl finetune {place} -m {first.name}{target} {tuned}{flags} -o {out}-tuned",
             },
         ]  # fmt: skip

@@ -119,7 +119,7 @@ def plan_patch(settings: PatchSettings, source: ModelSource, *others: ScalingMet
     if is_kept and family_of(text_section(source.config)).length_is_whole:
         patch = replace(patch, max_position_embeddings=rope.max_position_embeddings)
     notes = [
-        *rope.warnings,
+        *rope.notes,
         *idle_replace(source.name, settings.replace, rope.method, *others),
         *method_notes(method, rope.geometry, seq_len or rope.geometry.original_max_position_embeddings),
         *(_reach_notes(method, rope.geometry, target) if factor is not None else ()),

@@ -132,8 +132,8 @@ def verify_runtime(settings: RuntimeCheckSettings, reporter: Reporter | None = N
         check_format(settings.runtime, probe, given)
     python = None if settings.python is None else checked_python(settings.python)
     check_tensors(source)
-    for warning in source.rope.warnings:
-        reporter.note(warning)
+    for note in source.rope.notes:
+        reporter.note(note)
     target = max(source.rope.capacity(source.rope.method) or 0, source.rope.max_position_embeddings)
     length = _length(settings, source, target)
     options = LoadOptions("float32", settings.device, settings.trust_remote_code, settings.allow_pickle)

@@ -23,7 +23,7 @@ from ropectl.evaluate.retrieval.prompts import tree_cost
 from ropectl.evaluate.retrieval.row_groups import MAX_BATCH_TOKENS
 from ropectl.evaluate.setup import Setup
 from ropectl.hf.config.geometry import RopeDescription
-from ropectl.hf.config.source import model_fingerprint
+from ropectl.hf.fingerprint import model_fingerprint
 from ropectl.hf.model.loading import resolve_device
 from ropectl.records import PasskeyCell, PerplexityPoint
 from ropectl.rope.method import ScalingMethod

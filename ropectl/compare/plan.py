@@ -126,12 +126,12 @@ def _further_model(setup: Setup, lengths: list[int], documents: DocumentSet, rep
     own = setup.documents(lengths)
     same = own.fingerprint() == documents.fingerprint()
     name = setup.config.model
-    notes = [*setup.source.rope.warnings, *setup.window_notes(lengths)]
+    notes = [*setup.source.rope.notes, *setup.window_notes(lengths)]
     if not same:
         apart = "" if own.split is None else ", though its windows are cut at other places"
         notes.append(
             f"{name} splits the text into other tokens: its perplexities are not comparable with the first model's, its bits "
-            f"per byte are{apart}; 'models' and the change up to the trained length are not judged."
+            f"per byte are{apart}; 'models' and the change from the unscaled model are not judged."
         )
     for note in notes:
         reporter.note(note if name in note else f"{name}: {note}")

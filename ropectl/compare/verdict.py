@@ -7,7 +7,8 @@ from typing import Any
 
 from ropectl.compare.differences import picked_index
 from ropectl.evaluate.judging.verdict_sentences import doubt
-from ropectl.evaluate.judging.verdicts import short_delta
+from ropectl.evaluate.judging.verdicts import short_delta, short_lengths
+from ropectl.lengths import lengths_text
 from ropectl.records import NO_CHANGE, MethodRow, Pick, Reach
 from ropectl.rope.method import short_spec
 
@@ -18,7 +19,7 @@ def pick_method(rows: Sequence[MethodRow], trained_length: int, clusters: Sequen
     Where two are equally long, the one that may turn out longer goes first. None if nothing was measured that could decide.
 
     Args:
-        rows: All rows.
+        rows: All rows; the first is the unscaled model.
         trained_length: L [tokens].
         clusters: The document of each scored unit; a document of its own by default.
     """
@@ -37,7 +38,8 @@ def pick_method(rows: Sequence[MethodRow], trained_length: int, clusters: Sequen
             change = f"falls by {-best.short_delta:.1%} or more"
         else:
             change = f"rises by {best.short_delta:.1%} at worst"
-        reasons.append(f"perplexity at the measured lengths up to the trained one {change}")
+        at = short_lengths(best.perplexity, rows[0].perplexity, trained_length)
+        reasons.append(f"perplexity at {lengths_text(at)} tokens {change}" if at else f"perplexity {change}")
     tied = [
         index
         for index, row in enumerate(rows)
@@ -168,10 +170,13 @@ def _unmet(row: Mapping[str, Any], name: str, target_length: int, limits: Mappin
             )
     delta = row["short_delta"]
     if rise is not None and delta is None:
-        yield f"{name} has no perplexity change up to the trained length to compare with --max-short-regression {rise:g}."
+        yield (
+            f"{name} has no perplexity to compare with the unscaled model's at a length up to the trained one: "
+            f"--max-short-regression {rise:g} cannot be kept."
+        )
     if rise is not None and delta is not None and delta > rise:
         interval = {"ci_low": row.get("short_delta_ci_low"), "ci_high": row.get("short_delta_ci_high")}
         yield (
-            f"{name} raises perplexity up to the trained length by {delta:.2%}: above --max-short-regression {rise:g}"
+            f"{name} raises perplexity by {delta:.2%} at a length up to the trained one: above --max-short-regression {rise:g}"
             f"{doubt(interval, rise, '.2%')}."
         )

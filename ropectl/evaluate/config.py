@@ -144,7 +144,10 @@ class CompareConfig(TextConfig, PasskeyGrid):
     ] = ()
     max_short_regression: Annotated[
         float | None,
-        Field(ge=0, description="exit with code 3 if the pick's perplexity up to L rises by more than this share"),
+        Field(
+            ge=0,
+            description="exit with code 3 if the pick's perplexity rises by more than this share at a measured length up to L",
+        ),
         Option(Panel.gates, "R"),
         VERDICT,
     ] = None

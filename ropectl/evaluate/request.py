@@ -67,7 +67,7 @@ def method_and_lengths(
     beyond = [str(length) for length in chosen if limit is not None and length > limit]
     if beyond:
         notes.append(
-            f"Beyond what {method.label} is made for ({limit} tokens): {', '.join(beyond)}. Measured and marked."
+            f"Past the length that {method.label} is made for ({limit} tokens): {', '.join(beyond)}. Measured and marked."
         )
     return method, chosen, [*notes, *setup.window_notes(chosen), *setup.attention_notes(chosen)]
 

@@ -77,7 +77,7 @@ class Setup:
     def notes(self) -> list[str]:
         """What a person should know about the config, and about options that it makes idle."""
         return [
-            *self.source.rope.warnings,
+            *self.source.rope.notes,
             *idle_replace(self.source.name, self.config.replace, self.source.rope.method),
         ]
 

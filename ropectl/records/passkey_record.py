@@ -29,7 +29,7 @@ class PasskeyCell:
         ci_high: Upper end.
         answer_logprob: Mean log-probability of the whole answer [nats]; a signal where accuracy has none. None
             where answers are generated and read.
-        beyond_capacity: Whether the length passes what the method was asked to reach.
+        beyond_capacity: Whether the length is past the length that the method is made for.
         num_differing: Trials whose text, decoded greedily, says otherwise than the answer's scores token by token;
             None where only one of the two was looked at.
         outcomes: Each trial's, 1 for the key and 0 for anything else, in the order of seeds and trials, for paired comparisons.
@@ -66,7 +66,7 @@ class PasskeyLength:
         ci_high: Upper end.
         answer_logprob: Mean log-probability of the whole answer [nats]; None where answers are generated and read.
         depths: The cells behind it.
-        beyond_capacity: Whether the length passes what the method was asked to reach.
+        beyond_capacity: Whether the length is past the length that the method is made for.
         num_differing: Trials whose greedy text says otherwise than the scores token by token; None without both.
         seeds: The accuracy of each seed, where there are several.
         seed_spread: The standard deviation of these accuracies; None for one seed.

@@ -41,7 +41,7 @@ class PerplexityPoint:
         num_tokens: Tokens scored.
         num_documents: Documents scored; windows of documents where they were cut (``split`` of the manifest), here and below.
         document_nll_sums: ``nll_sum`` by document, for intervals and paired differences [nats].
-        beyond_capacity: Whether N passes what the method was asked to reach.
+        beyond_capacity: Whether N is past the length that the method is made for.
         document_num_tokens: ``num_tokens`` by document.
         ci_low: Lower end of the 95 % interval of the perplexity over documents; None below two.
         ci_high: Upper end.

@@ -67,7 +67,7 @@ class TaskLength:
         scores: Each trial's, for paired comparisons.
         depths: The cells behind it; empty for a task without depths.
         given: The first trial's answer; None where the answer is known token by token and nothing is generated.
-        beyond_capacity: Whether the length passes what the method was asked to reach.
+        beyond_capacity: Whether the length is past the length that the method is made for.
         seeds: The score of each seed, where there are several.
         seed_spread: The standard deviation of these scores; None for one seed.
     """
@@ -124,7 +124,7 @@ class TaskAverage:
         score: Mean of the tasks' scores, each counting once.
         tasks: How many tasks.
         trials: The fewest trials of a task at this length.
-        beyond_capacity: Whether the length passes what the method was asked to reach.
+        beyond_capacity: Whether the length is past the length that the method is made for.
         ci_low: Lower end of the 95 % interval of the score, over the trials of all tasks.
         ci_high: Upper end.
         seeds: The mean over tasks of each seed, where there are several.

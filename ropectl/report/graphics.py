@@ -64,11 +64,6 @@ def _level(value: float | None, least: float, most: float) -> str:
     return _LEVELS[round((len(_LEVELS) - 1) * max(share, 0.0))]
 
 
-def curve_ends() -> tuple[str, str]:
-    """Returns the characters of the least and the largest value."""
-    return _LEVELS[0], _LEVELS[-1]
-
-
 def chosen(count: int, most: int = MAX_CURVE) -> list[int]:
     """Returns the indexes of at most ``most`` of ``count`` things, evenly spaced, including the first and the last."""
     if count <= most:

@@ -8,8 +8,9 @@ For every method that needs only a factor, three things are computed:
   carry ordinary text, and on the built-in model the order of shifts is the order of what methods cost there.
 
 The rule: a method that computes less than the wanted length is passed over, unless it is trained. A crowded one needs
-long training. Of the rest, the smaller the shift the better. Without training the best method that follows the length
+long training. Of the rest, those with smaller shifts come first. Without training the first method that follows the length
 is added, which is the trained model up to the trained length; for training it has to be frozen, which takes that away.
+The order is one in which to measure: nothing here says how well a method does.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Passed:
 
 @dataclass(frozen=True)
 class Choice:
-    """The methods worth testing, the best first by the rule, and the others."""
+    """The methods worth testing, in the order in which to try them, and the others."""
 
     picks: tuple[Candidate, ...]
     passed: tuple[Passed, ...]
@@ -163,7 +164,7 @@ def _unfit(candidate: Candidate, target_length: int, tuning: Tuning) -> str | No
 
 
 def _short_list(fitting: Sequence[Candidate], tuning: Tuning) -> list[Candidate]:
-    """Returns the best of each kind: static ones, with full training a crowded one, without training one that follows."""
+    """Returns the first of each kind: static ones, with full training a crowded one, without training one that follows."""
     static = [one for one in fitting if not one.method.depends_on_seq_len and one.crowding <= UNMOVED]
     crowded = [one for one in fitting if one.crowding > UNMOVED]
     following = [one for one in fitting if one.method.depends_on_seq_len and one.crowding <= UNMOVED]

@@ -149,7 +149,7 @@ class ScalingMethod(BaseModel, ABC):
         return geometry.target_length(getattr(self, "factor", 1.0))
 
     def capacity(self, geometry: RopeGeometry) -> int | None:
-        """Returns the context up to which the method is meant to work [tokens]; None if it follows the length."""
+        """Returns the length that the method is made for [tokens]; None if it follows the length."""
         return None if self.depends_on_seq_len else self.target_length(geometry)
 
     def frozen_config(self, geometry: RopeGeometry, seq_len: int) -> RopeConfigPatch:

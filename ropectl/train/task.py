@@ -8,7 +8,8 @@ from typing import Any
 from ropectl.checkpoint.plan import PatchPlan, plan_patch
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError
-from ropectl.hf.config.source import ModelSource, model_fingerprint, read_source
+from ropectl.hf.config.source import ModelSource, read_source
+from ropectl.hf.fingerprint import model_fingerprint
 from ropectl.hf.model.loading import LoadOptions
 from ropectl.hf.tensors.fit import check_tensors
 from ropectl.names import unknown_choice

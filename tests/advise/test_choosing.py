@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -91,7 +92,8 @@ def test_plain_numbers(ropectl: Run) -> None:
 
 def test_within_the_trained_length_there_is_nothing_to_do(ropectl: Run) -> None:
     record = chosen(ropectl, "--target-length", "512", "builtin:tiny")
-    assert record["picks"] == [] and "nothing to scale" in record["notes"][0]
+    assert record["picks"] == [] and record["first"] is None
+    assert "nothing to scale" in record["notes"][0] and "Measure" in record["notes"][0]
     for step in record["commands"]:
         assert ropectl(*shlex.split(step["command"])[1:], "--print-config")[0] == 0
 
@@ -180,7 +182,12 @@ def test_for_people(width: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     prose, _, commands = done.stdout.partition("# tune.yaml")
     assert "…" not in done.stdout and "\x1b" not in done.stdout and max(map(len, prose.splitlines())) <= int(width)
-    assert "Test these" in prose and "Passed over" in prose and "--finetune tune.yaml" in commands
+    assert (
+        prose.count("Try first") == 1
+        and "Then, in this order" in prose
+        and "Passed over" in prose
+        and "--finetune tune.yaml" in commands
+    )
 
 
 def test_reasons_are_true_of_the_numbers(ropectl: Run) -> None:
@@ -201,6 +208,32 @@ def test_reasons_are_true_of_the_numbers(ropectl: Run) -> None:
         assert name != "yarn" or "as they are, as one ranked before" in text
     assert any(
         "leaves the frequencies that carry ordinary text as they are" in text for text in single["picks"][0]["reasons"]
+    )
+
+
+@pytest.mark.parametrize("tuning", ["none", "light", "full"])
+def test_an_advice_names_no_winner(ropectl: Run, tuning: str) -> None:
+    """Nothing was measured: there is one to try first, and no word says that a method is better."""
+    arguments = ("methods", "--choose", "--target-length", "16k", "--tuning", tuning, "builtin:tiny")
+    code, out, err = ropectl(*arguments)
+    assert (code, err) == (0, "") and "Nothing was measured" in out
+    assert not re.search(r"\b(best|better|wins?|winner|superior|recommend\w*)\b", out.partition("# tune.yaml")[0], re.I)
+    record = chosen(ropectl, *arguments[2:])
+    assert record["first"] == record["picks"][0]["name"]
+    _, _, after = out.partition("Try first\n")
+    assert after.split()[0] == record["first"]
+
+
+def test_a_length_that_is_only_claimed_is_warned_of(ropectl: Run) -> None:
+    """512 tokens are what the config says, and four times as much is the most that was ever measured."""
+    notes = chosen(ropectl, "--target-length", "400", "--original-length", "128", "builtin:tiny")["notes"]
+    assert any("--original-length 128, though the config says 512 tokens" in note for note in notes)
+    assert any("By the 512 tokens that the config says there is nothing to scale up to 400" in note for note in notes)
+    notes = chosen(ropectl, "--target-length", "1k", "--original-length", "128", "builtin:tiny")["notes"]
+    assert any("factor is 8" in note and "end at 4" in note for note in notes)
+    assert not any("nothing to scale" in note for note in notes)
+    assert not any(
+        "though the config" in note for note in chosen(ropectl, "--target-length", "1k", "builtin:tiny")["notes"]
     )
 
 

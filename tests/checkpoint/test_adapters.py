@@ -15,7 +15,8 @@ from transformers import AutoModelForCausalLM
 from ropectl.checkpoint.patching import patch_checkpoint
 from ropectl.checkpoint.settings import PatchSettings
 from ropectl.errors import ConfigError
-from ropectl.hf.config.source import model_fingerprint, read_config
+from ropectl.hf.config.source import read_config
+from ropectl.hf.fingerprint import model_fingerprint
 from ropectl.hf.model.loading import LoadOptions, load_model
 from ropectl.hf.model.patch import apply_rope
 from tests.conftest import make_model

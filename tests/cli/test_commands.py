@@ -192,7 +192,7 @@ def test_a_number_says_what_was_scored(ropectl: Run) -> None:
 def test_eval_perplexity_marks_what_lies_beyond(ropectl: Run) -> None:
     code, out, err = ropectl("eval-perplexity", "--length", "256,1k", "--documents", "1")
     assert code == 0 and "1024" in out and "*" in out
-    assert "Beyond what none is made for (512 tokens): 1024" in err
+    assert "Past the length that none is made for (512 tokens): 1024" in err
 
 
 @pytest.mark.process

@@ -98,6 +98,30 @@ def test_the_trained_length_that_is_said_raises_no_warning(ropectl: Run, warned:
     assert code == 2 and "facter" in err and "without the trained length" not in err and len(err.splitlines()) == 2
 
 
+@pytest.mark.process
+@pytest.mark.parametrize("command", REQUESTS)
+def test_a_trained_length_against_the_config_is_said(
+    ropectl: Run, checkpoint: Callable[..., Path], command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With both numbers, by every command; it is no fault of the config, and --strict takes it."""
+    assert all("original_length" in settings_of(line).model_fields for line in COMMANDS if line.name in REQUESTS)
+    folder = checkpoint()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for given, is_said in (("100", True), ("128", False)):
+        code, out, err = ropectl(command, folder, *REQUESTS[command], "--original-length", given, "--strict")
+        assert code == (1 if command == "verify-runtime" else 0), err  # this Python has no such runtime
+        assert (f"--original-length {given}, though the config says 128 tokens" in words(out + err)) is is_said
+
+
+def test_a_trained_length_that_no_config_says_contradicts_none(ropectl: Run, checkpoint: Callable[..., Path]) -> None:
+    block = {"rope_type": "yarn", "factor": 2.0, "rope_theta": 1e4}
+    folder = checkpoint(max_position_embeddings=256, rope_parameters=block)
+    assert ropectl("inspect", folder)[0] == 2
+    code, out, err = ropectl("inspect", folder, "--original-length", "128")
+    assert code == 0 and "though the config says" not in out + err
+
+
 def test_a_patched_checkpoint_keeps_no_key_without_effect(ropectl: Run, warned: Path, tmp_path: Path) -> None:
     """And one that is written into it afterwards is named, though ropectl.json describes the rest."""
     out = tmp_path / "patched"

@@ -15,8 +15,8 @@ import pytest
 from transformers import AutoTokenizer
 
 from ropectl.builtin import TINY_MODEL_DIR
-from ropectl.compare import training
 from ropectl.compare.run import Comparison, compare_methods
+from ropectl.compare.tuned import training
 from ropectl.compare.tuned.recipe import REFUSED
 from ropectl.errors import ConfigError, TrainingError
 from ropectl.evaluate import setup

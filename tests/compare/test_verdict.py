@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ropectl.compare.verdict import comparison_verdict, pick_method, unmet_gates
-from ropectl.records import MethodRow, PasskeyLength, Pick, Reach, TrainingSummary
+from ropectl.records import MethodRow, PasskeyLength, PerplexityPoint, Pick, Reach, TrainingSummary
 
 
 def row(method: str, reach: Reach, longest: int = 2048, **more: Any) -> MethodRow:
@@ -176,3 +177,16 @@ def test_a_limit_that_chance_may_have_missed_is_said_so() -> None:
     unsure, sure = unmet_gates(record([row_json("pi:factor=4")], PICK, target_length=2048, min_accuracy=0.9))
     assert "20 of 25" in unsure and unsure.endswith("(not resolved: 95 % interval 61% to 91%).")
     assert "0 of 25" in sure and "not resolved" not in sure
+
+
+def test_the_pick_s_price_is_said_of_the_lengths_that_were_measured() -> None:
+    def measured(name: str, *values: float | None) -> MethodRow:
+        points = [PerplexityPoint(length, value) for length, value in zip((256, 512, 8192), values, strict=True)]
+        return MethodRow("model", name, points, [], [], Reach(512, 512, 512), 0.0 if name == "none" else 0.1, 1.0)
+
+    rows = [measured("none", 9.0, 8.0, None), measured("a", 9.9, 8.1, 5.0)]
+    pick = pick_method(rows, 8192)
+    assert pick is not None and pick.method == "none"
+    assert pick.reasons[-1] == "perplexity at 256 and 512 tokens does not change"
+    found = pick_method([rows[0], replace(rows[1], reach=Reach(512, 1024, 1024))], 8192)
+    assert found is not None and found.reasons[-1] == "perplexity at 256 and 512 tokens rises by 10.0% at worst"

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from ropectl.evaluate.judging.statistics import wilson_interval
-from ropectl.evaluate.judging.verdict_sentences import open_sentences
+from ropectl.evaluate.judging.verdict_sentences import open_sentences, perplexity_verdict
 from ropectl.evaluate.judging.verdicts import (
     ScoredLength,
     longest_without_a_miss,
@@ -16,6 +16,7 @@ from ropectl.evaluate.judging.verdicts import (
     qualified_length,
     reached,
     short_delta,
+    short_lengths,
     uses_verdicts,
 )
 from ropectl.records import PerplexityPoint
@@ -138,6 +139,24 @@ def test_short_delta_is_the_worst_up_to_the_trained_length() -> None:
     assert found is not None and found.length == 512
     assert (found.value, found.ci_low, found.ci_high) == pytest.approx((0.1, 0.1, 0.1))
     assert short_delta([prefix(512, None)], baseline, 512) is None
+
+
+def test_the_verdict_names_the_lengths_that_were_measured() -> None:
+    """At 256 and 512 tokens of a model that was trained at 32768, of which nothing is said."""
+    baseline = [prefix(256, 10.0), prefix(512, 8.0), prefix(32_768, None)]
+    ours = [prefix(256, 10.5), prefix(512, 8.8), prefix(1024, 9.0), prefix(32_768, None)]
+    at = short_lengths(ours, baseline, 32_768)
+    assert at == [256, 512]
+    [sentence] = perplexity_verdict(reached([], 32_768), None, short_delta(ours, baseline, 32_768), at, 32_768, 0.02)
+    assert sentence == (
+        "Perplexity at 256 and 512 tokens against the unscaled model: +10.0% at worst, at 512 "
+        "(95 % interval +10.0% to +10.0%)."
+    )
+    [sentence] = perplexity_verdict(reached([], 512), None, short_delta(ours[:1], baseline, 512), [256], 512, 0.02)
+    assert sentence.startswith("Perplexity at 256 tokens against the unscaled model: +5.0% (95 %")
+    judged = reached(models_verdicts([tail(256, 1.0, 1.0), tail(512, 1.0, 1.0)], tail(512, 1.0, 1.0), 0.02), 512)
+    [sentence] = perplexity_verdict(judged, tail(512, 1.0, 1.0), None, [], 512, 0.02)
+    assert sentence.startswith("models up to 512 tokens") and "judged at 256 and 512 tokens" in sentence
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from ropectl.report.figures.output import check_figure, save_figure
 from ropectl.report.figures.style import MAX_LABEL, curve_style, house_style, method_label, shorten
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import all_methods, parse_method
+from tests.report.boxes import faults
 
 pytestmark = pytest.mark.process
 
@@ -143,47 +144,11 @@ def all_specs() -> list[str]:
     return [*(spec for spec in specs if spec != "none"), *more, "pi:factor=2"]
 
 
-def overlapping(figure: Any) -> list[str]:
-    """Texts and legends that lie over each other or outside of the figure."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    canvas = FigureCanvasAgg(figure)
-    with house_style():
-        figure.draw_without_rendering()
-    renderer = canvas.get_renderer()
-    legends = [legend for axes in figure.axes if (legend := axes.get_legend())] + list(figure.legends)
-    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in figure.texts]
-    for axes in figure.axes:
-        named = [*axes.texts, axes.xaxis.label, axes.yaxis.label, *(axes._left_title,)]
-        boxes += [(t.get_text(), t.get_window_extent(renderer)) for t in named if t.get_text()]
-    boxes += [("legend", legend.get_window_extent(renderer)) for legend in legends]
-    pairs = [(a, b) for i, a in enumerate(boxes) for b in boxes[i + 1 :]]
-    bad = [f"{a[0]} / {b[0]}" for a, b in pairs if a[1].overlaps(b[1])]
-    bad += [
-        f"legend / panel {i}"
-        for i, axes in enumerate(figure.axes)
-        for legend in legends
-        if legend.get_window_extent(renderer).overlaps(axes.get_window_extent(renderer))
-    ]
-    width, height = figure.bbox.width, figure.bbox.height
-    return bad + [
-        f"outside: {n}" for n, box in boxes if box.x0 < -1 or box.y0 < -1 or box.x1 > width + 1 or box.y1 > height + 1
-    ]
-
-
-@pytest.mark.parametrize("specs", [["none"], ["pi:factor=4"], all_specs()], ids=len)
-@pytest.mark.parametrize("name", ["m", "some-organisation/" + "a-very-long-name-" * 6])
-def test_nothing_covers_anything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, specs: list[str], name: str) -> None:
-    shown = records(*specs)
-    figure = drawn(monkeypatch, lambda path: plot_frequencies(path, name, shown, 8192), tmp_path / "f.png")
-    assert overlapping(figure) == []
-
-
 @pytest.mark.parametrize("num_methods", [1, 12])
 def test_the_decay_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, num_methods: int) -> None:
     record = decay_record(num_methods)
     figure = drawn(monkeypatch, lambda path: plot_decay(path, record), tmp_path / "d.png")
-    assert overlapping(figure) == []
+    assert faults(figure) == []
     by_base, by_method = figure.axes
     lines = [list(line.get_ydata()) for line in by_method.get_lines() if line.get_marker() == ""]
     assert lines.count([0.9, 0.6, 0.3, 0.05]) == num_methods and by_base.get_xscale() == "log"

@@ -15,11 +15,13 @@ import pytest
 
 from ropectl.errors import ConfigError
 from ropectl.report.figures.catalog import Drawing
+from ropectl.report.figures.curves import OPEN_MARKERS
 from ropectl.report.figures.output import svg_text, write_figures
 from ropectl.report.figures.style import COLOURS, REFERENCE_COLOUR, looks
 from ropectl.report.figures.training import smoothed
 from ropectl.rope.geometry import RopeGeometry
 from ropectl.rope.registry import parse_method
+from tests.report.boxes import faults
 from tests.report.records_to_draw import (
     DEPTHS,
     GEOMETRY,
@@ -34,7 +36,6 @@ from tests.report.records_to_draw import (
     tasks_record,
     training_drawings,
 )
-from tests.report.test_figures import overlapping
 
 MARKUP = "<script>alert('x')</script>&\"$\\frac{1}{0}$\x00\x1b[31m"
 
@@ -90,7 +91,8 @@ def test_perplexity_is_the_records(name: str, key: str) -> None:
     assert upper.get_ylim()[0] < min(values) and upper.get_ylim()[1] > max(values)
     assert lower.get_ylim()[1] < min(value for _, value in wanted[1]), "enlarged: without the method that fails"
     assert [label.get_text() for label in lower.get_xticklabels()] == ["256", "512", "1k", "2k"]
-    assert legend(figure) == ["none", "pi", "yarn", "pi, tuned", "open: past capacity"]
+    assert legend(figure) == ["none", "pi", "yarn", "pi, tuned"]
+    assert figure.legends[0].get_title().get_text() == OPEN_MARKERS and OPEN_MARKERS in one.caption
     assert "12 documents" in one.caption and "512 tokens" in one.caption and "95 %" in one.caption
     open_points = [
         (float(x), float(y))
@@ -200,15 +202,19 @@ def test_cost_against_quality() -> None:
     one = drawing(drawings_of(record), "cost-quality")
     figure = one.draw()
     (axes,) = figure.axes
-    places = {
-        (float(line.get_xdata()[0]), float(line.get_ydata()[0])): line.get_markerfacecolor() != "white"
-        for line in axes.get_lines()
-        if line.get_linestyle() == "None"
-    }
-    assert places == {
-        (100 * row["short_delta"], row["perplexity"][-1]["perplexity"]): row["reach"]["uses"] >= 2048
-        for row in record["rows"]
-    }
+    drawn = [line for line in axes.get_lines() if line.get_linestyle() == "None"]
+    places = [(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in drawn]
+    colours = [line.get_markerfacecolor() for line in drawn]
+    wanted = [(100 * row["short_delta"], row["perplexity"][-1]["perplexity"]) for row in record["rows"]]
+    assert [place for place, colour in zip(places, colours, strict=True) if colour != "none"] == wanted
+    assert [place for place, colour in zip(places, colours, strict=True) if colour == "white"] == wanted[:1], (
+        "open: past the length that the method is made for, here and in every figure"
+    )
+    assert [place for place, colour in zip(places, colours, strict=True) if colour == "none"] == wanted[2:3], (
+        "a ring: yarn alone finds the planted numbers"
+    )
+    assert OPEN_MARKERS in one.caption.lower() and "With a ring" in one.caption
+    assert "at 256 and 512 tokens" in one.caption and "at 256 and 512 tokens" in axes.get_xlabel()
     (arrow,) = axes.texts
     assert [*arrow.xy, *arrow.xyann] == pytest.approx([7.4, 8.3, 492.0, 53.7]), "what the training of pi bought"
     assert axes.get_xlim()[0] < 0 and axes.get_xlim()[1] > 492 and axes.get_ylabel() == "perplexity at 2k"
@@ -283,7 +289,7 @@ def test_runs_side_by_side() -> None:
     runs["two"]["model"] = "another"
     assert drawings_of_runs(runs)[0].draw().axes[0].get_ylabel() == "bits per byte"
     both = drawings_of_runs({"a": comparison(), "b": comparison()})
-    assert len(legend(drawing(both, "passkey-curves").draw())) == 9
+    assert len(legend(drawing(both, "passkey-curves").draw())) == 8
     assert len(drawing(both, "passkeys").draw().axes) >= 8
 
 
@@ -306,7 +312,7 @@ def test_nothing_covers_anything(kind: str, wide: bool) -> None:
             continue  # a comparison has more curves there
         figure = one.draw(wide=wide)
         assert figure.get_figwidth() == (6.8 if wide else 3.3)
-        assert overlapping(figure) == [], one.name
+        assert faults(figure) == [], one.name
 
 
 def test_names_and_captions_are_fit_for_files_and_readers() -> None:
@@ -436,7 +442,7 @@ def test_names_are_text_and_nothing_else(name: str, tmp_path: Path) -> None:
     if name in ("_hidden", "$x$", "\u4e2d\u6587\u6a21\u578b"):
         assert name in shown
     for wide in (False, True) if len(name) > 100 else ():
-        assert [overlapping(one.draw(wide=wide)) for one in found if one.name in ("perplexity", "passkeys")] == [[], []]
+        assert [faults(one.draw(wide=wide)) for one in found if one.name in ("perplexity", "passkeys")] == [[], []]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         write_figures(found[:1], tmp_path)
@@ -456,7 +462,7 @@ def test_twenty_methods() -> None:
     for one in found:
         for wide in (False, True) if one.name == "perplexity" else (False,):
             figure = one.draw(wide=wide)
-            assert overlapping(figure) == [], one.name
+            assert faults(figure) == [], one.name
             if one.name == "perplexity":
                 labels = [text.get_text() for text in figure.legends[0].get_texts()]
                 assert len(labels) == len(set(labels)) == 20
@@ -481,7 +487,7 @@ def test_one_length_only(kind: str) -> None:
         if key in holder:
             holder[key] = holder[key][:1]
     for one in drawings_of(record):
-        assert overlapping(one.draw()) == []
+        assert faults(one.draw()) == []
 
 
 @pytest.mark.process

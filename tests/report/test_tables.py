@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ropectl.report.tables.words import perplexity_text, row_names, short_names
+from ropectl.report.graphics import curve, curve_scale
+from ropectl.report.tables.words import bits_text, perplexity_text, row_names, short_names, worst_head
 from ropectl.report.views.compare_methods import comparison_parts
 from ropectl.report.writers.terminal import terminal_lines
 from ropectl.rope.method import short_spec
@@ -75,3 +79,65 @@ def test_names_are_short_where_that_is_clear() -> None:
     alike = ["yarn:factor=4", "yarn:factor=8"]
     assert short_names(alike) == dict(zip(alike, alike, strict=True))
     assert short_spec("longrope:factor=4,long_factor=1:2:3:4:5:6:7:8") == "longrope:factor=4,long_factor=[8 values]"
+
+
+def test_the_worst_change_is_that_of_measured_lengths() -> None:
+    """The heading names L only where anything was scored at it."""
+    assert worst_head([256, 512, 1024], 512) == worst_head([], 512) == worst_head([], None) == "worst up to L"
+    assert worst_head([256, 1024], 8192) == "worst up to 1k"
+    content = comparison([4096, 8192], ["none", "pi:factor=4"])
+    assert "worst up to L" in render(content)
+    for row in content["rows"]:
+        row["perplexity"] = [records.point(512, 9.0), records.point(4096, None)]
+    content["lengths"] = [512, 4096]
+    assert "worst up to 512" in render(content) and "worst up to L" not in render(content)
+
+
+@given(
+    st.lists(
+        st.lists(st.one_of(st.none(), st.floats(1.0, 1e6), st.floats(8.0, 9.0)), min_size=4, max_size=4),
+        min_size=1,
+        max_size=4,
+    ),
+    st.booleans(),
+)
+def test_the_legend_of_curves_quotes_numbers_of_the_table(values: list[list[float | None]], same_tokens: bool) -> None:
+    """With the block that the table draws for them, whatever the spread: in a narrow range, in a wide one, with failures."""
+    content = records.comparison(["none", *(f"pi:factor={i + 2}" for i in range(len(values) - 1))])
+    for row, numbers in zip(content["rows"], values, strict=True):
+        row["perplexity"] = [records.point(n, v) for n, v in zip(records.LENGTHS, numbers, strict=True)]
+        for each in row["perplexity"]:
+            each["bits_per_byte"] = each["perplexity"] and each["perplexity"] / 7
+    text = render({**content, "same_tokens": same_tokens, "pick": None}, width=200)
+    legend = re.search(r"log scale from (.) ([\d.e+]+) to (.) ([\d.e+]+)(?P<more> or more)?$", text, re.M)
+    known = [value for numbers in values for value in numbers if value is not None]
+    assert (legend is None) == (not known)
+    if legend is None:
+        return
+    form = perplexity_text if same_tokens else bits_text
+    scale, drawn = curve_scale(known), {form(value if same_tokens else value / 7): value for value in known}
+    assert scale is not None and {legend[2], legend[4]} <= set(drawn)
+    assert legend[2] == form(min(known) if same_tokens else min(known) / 7)
+    for block, number in ((legend[1], legend[2]), (legend[3], legend[4])):
+        assert f" {number}" in text.partition("log scale")[0], "it stands in the table"
+        assert any(
+            curve([value], scale) == block for value in known if form(value if same_tokens else value / 7) == number
+        )
+    highest = [value for value in known if curve([value], scale) == "█"]
+    assert bool(legend["more"]) == (max(known) > scale[1])
+    assert legend[4] == form((min(highest) if legend["more"] else max(known)) / (1 if same_tokens else 7))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([8.46, 9.1, 30.0, 53.9], "log scale from ▁ 8.46 to █ 53.90"),
+        ([8.0, 8.1, 8.2, 8.3], "log scale from ▁ 8.00 to ▁ 8.30"),
+        ([8.0, 9.0, 10.0, 12.0], "log scale from ▁ 8.00 to ▅ 12.00"),
+        ([8.0, 130.0, 500.0, 9000.0], "log scale from ▁ 8.00 to █ 130.0 or more"),
+    ],
+)
+def test_the_legend_of_curves(values: list[float], expected: str) -> None:
+    content = records.comparison(["none"])
+    content["rows"][0]["perplexity"] = [records.point(n, v) for n, v in zip(records.LENGTHS, values, strict=True)]
+    assert f"{expected}\n" in render({**content, "pick": None}, width=200) + "\n"

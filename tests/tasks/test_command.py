@@ -56,7 +56,11 @@ def test_tables_fit_eighty_columns(capsys: pytest.CaptureFixture[str], monkeypat
     output.present(record, "human")
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80 and not [line for line in lines if "…" in line]
-    assert sum("100* (87-100)" in line for line in lines) == 2 * (len(names) + 1), "tasks and their average"
+    assert sum("100 (87-100)" in line for line in lines) == 2 * (len(names) + 1), "tasks and their average"
+    heads = " ".join(line for line in lines if "k*" in line)
+    assert all(f"{n}k*" in heads for n in (1, 2, 4, 8, 16)) and "32k (L)*" in heads, (
+        "past the length that none is made for"
+    )
 
 
 @pytest.mark.process

@@ -15,7 +15,8 @@ from ropectl.compare.cells import empty_caches
 from ropectl.compare.tuned.recipe import Recipe
 from ropectl.errors import ConfigError
 from ropectl.evaluate.setup import Setup
-from ropectl.hf.config.source import model_fingerprint, read_config
+from ropectl.hf.config.source import read_config
+from ropectl.hf.fingerprint import model_fingerprint
 from ropectl.records import TrainingSummary
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod, short_spec

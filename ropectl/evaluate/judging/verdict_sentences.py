@@ -7,6 +7,7 @@ from typing import Any
 
 from ropectl.data.units import counted
 from ropectl.evaluate.judging.verdicts import Reached, first_open
+from ropectl.lengths import lengths_text
 from ropectl.records import FEW_DOCUMENTS, NO_CHANGE, Difference, PerplexityPoint
 
 
@@ -14,6 +15,7 @@ def perplexity_verdict(
     models: Reached,
     baseline: PerplexityPoint | None,
     delta: Difference | None,
+    compared_at: Sequence[int],
     trained_length: int,
     tolerance: float,
     unit: str = "document",
@@ -23,7 +25,8 @@ def perplexity_verdict(
     Args:
         models: How far text is modelled.
         baseline: The unscaled model's point at its trained length, against which it was judged.
-        delta: Worst relative change up to the trained length; None if not measured.
+        delta: Worst relative change of those lengths; None if not measured.
+        compared_at: The lengths at which it was compared with the unscaled model [tokens].
         trained_length: L [tokens].
         tolerance: Accepted rise of the loss [nats a token].
         unit: What intervals are over: ``document``, or ``window`` where there is one document.
@@ -35,17 +38,17 @@ def perplexity_verdict(
         change = f"{delta.value:+.1%}" if abs(delta.value) >= NO_CHANGE else "no change"
         has_interval = delta.ci_low is not None and abs(delta.value) >= NO_CHANGE
         interval = f" (95 % interval {delta.ci_low:+.1%} to {delta.ci_high:+.1%})" if has_interval else ""
-        sentences.append(
-            f"Perplexity at {delta.length} tokens against the unscaled model: {change}{interval}, the most of the measured "
-            f"lengths up to the trained one ({trained_length})."
-        )
+        worst = f" at worst, at {delta.length}" if len(compared_at) > 1 else ""
+        measured = f"Perplexity at {lengths_text(compared_at)} tokens"
+        sentences.append(f"{measured} against the unscaled model: {change}{worst}{interval}.")
     return sentences
 
 
 def _models_sentences(models: Reached, trained: int, tolerance: float, unit: str) -> list[str]:
     units = models.at[0].units
     few = f"; few {unit}s, at least {FEW_DOCUMENTS} wanted" if units < FEW_DOCUMENTS else ""
-    basis = f"(within {tolerance:g} nats a token, 95 % interval over {counted(units, unit)}{few})"
+    judged = lengths_text(each.length for each in models.at)
+    basis = f"(within {tolerance:g} nats a token, 95 % interval over {counted(units, unit)}{few}; judged at {judged} tokens)"
     reference = f"the unscaled model given {trained} {basis}."
     if models.certain:
         first = f"models up to {models.certain} tokens: given so many, the same text is predicted no worse than by {reference}"

@@ -136,13 +136,22 @@ def longest_without_a_miss(values: Iterable[tuple[int, float]], wanted: float) -
     return qualified_length(((length, value >= wanted) for length, value in values), trained_length=0)
 
 
+def short_lengths(
+    points: Sequence[PerplexityPoint], baseline: Sequence[PerplexityPoint], trained_length: int
+) -> list[int]:
+    """Returns the lengths up to the trained one at which both have a perplexity [tokens]."""
+    theirs = {point.context_length for point in baseline if point.perplexity is not None}
+    lengths = [point.context_length for point in points if point.perplexity is not None]
+    return [length for length in lengths if length <= trained_length and length in theirs]
+
+
 def short_delta(
     points: Sequence[PerplexityPoint],
     baseline: Sequence[PerplexityPoint],
     trained_length: int,
     clusters: Sequence[int] | None = None,
 ) -> Difference | None:
-    """Returns the worst relative perplexity change against the baseline at lengths up to the trained one, with its interval.
+    """Returns the worst relative perplexity change against the baseline at the :func:`short_lengths`, with its interval.
 
     Args:
         points: The method's.

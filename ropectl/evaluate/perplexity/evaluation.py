@@ -16,7 +16,7 @@ from ropectl.evaluate.cost import ForwardCost
 from ropectl.evaluate.judging.paired import loss_difference
 from ropectl.evaluate.judging.statistics import BOOTSTRAP_SEED, RESAMPLES
 from ropectl.evaluate.judging.verdict_sentences import perplexity_verdict
-from ropectl.evaluate.judging.verdicts import Reached, models_verdicts, reached, short_delta
+from ropectl.evaluate.judging.verdicts import Reached, models_verdicts, reached, short_delta, short_lengths
 from ropectl.evaluate.perplexity.prepared import PreparedPerplexity, prepare_perplexity
 from ropectl.evaluate.perplexity.protocols.key_tokens import KeyTokens
 from ropectl.evaluate.perplexity.windows import PassOptions, PerplexityRequest, WindowWork, work_of
@@ -123,7 +123,9 @@ def _record(
         short_delta=None if delta is None else delta.value,
         short_delta_ci_low=None if delta is None else delta.ci_low,
         short_delta_ci_high=None if delta is None else delta.ci_high,
-        verdict=perplexity_verdict(models, at_trained, delta, trained, tolerance, _drawn(request)),
+        verdict=perplexity_verdict(
+            models, at_trained, delta, short_lengths(points, unscaled, trained), trained, tolerance, _drawn(request)
+        ),
         manifest=_manifest(asked.setup, request),
     )
 

@@ -141,6 +141,6 @@ def _key_notes(key_setup: Setup | None, lengths: Sequence[int]) -> list[str]:
     if limit is None or limit >= max(lengths):
         return []
     return [
-        f"{key_setup.source.name} chooses key tokens beyond the {limit} tokens that it is made for: its choice there says "
+        f"{key_setup.source.name} chooses key tokens past the length that it is made for ({limit} tokens): its choice there says "
         "little. A model with a longer context chooses better."
     ]

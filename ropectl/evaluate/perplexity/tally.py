@@ -106,7 +106,7 @@ class Tally:
         """Returns the record.
 
         Args:
-            beyond: Whether the length is longer than the method was asked to reach.
+            beyond: Whether it is past the length that the method is made for.
 
         Raises:
             MeasurementError: If the model computes no usable probabilities.
@@ -136,7 +136,7 @@ def summarize(
         length: N [tokens].
         sums: Summed losses by document [nats].
         counts: Scored tokens by document.
-        beyond: Whether the length is longer than the method was asked to reach.
+        beyond: Whether it is past the length that the method is made for.
         clusters: The document of each unit; a document of its own by default.
 
     Raises:

@@ -29,7 +29,7 @@ class PerplexityRequest:
         keys: Key tokens that another model chose, by length: (documents, candidates) bool tensors; None lets the
             measured model choose.
         measured_trained_length: L of the measured model if another one is run; None for its own [tokens].
-        capacity: Longer contexts are marked as beyond it [tokens]; None marks nothing.
+        capacity: The length that the method is made for: longer contexts are marked [tokens]; None marks nothing.
     """
 
     method: ScalingMethod
@@ -54,7 +54,7 @@ class PerplexityRequest:
         return [length for length in self.lengths if length <= self.documents.length]
 
     def beyond(self, length: int) -> bool:
-        """Returns whether a context is past what the method was asked to reach."""
+        """Returns whether a context is past the length that the method is made for."""
         return self.capacity is not None and length > self.capacity
 
 

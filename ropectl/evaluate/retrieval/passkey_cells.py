@@ -26,7 +26,7 @@ def passkey_cells(
     Args:
         answered: The prompts and their answers.
         builder: The builder that made them.
-        capacity: A longer prompt is marked as beyond it [tokens]; None marks nothing.
+        capacity: The length that the method is made for: longer prompts are marked [tokens]; None marks nothing.
         generate: Known answers were decoded greedily too: the texts count, and those that differ are counted.
     """
     groups: dict[GridPoint, list[AnsweredPrompt]] = defaultdict(list)

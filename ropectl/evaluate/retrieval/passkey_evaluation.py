@@ -30,6 +30,7 @@ from ropectl.evaluate.retrieval.prompts import (
 )
 from ropectl.evaluate.setup import Setup
 from ropectl.evaluate.shared_config import USES_ACCURACY, evenly_spaced
+from ropectl.lengths import lengths_text
 from ropectl.records import PasskeyLength, PasskeyManifest, PasskeyRecord, UsesReach, to_json
 from ropectl.reporter import Reporter
 from ropectl.rope.method import ScalingMethod
@@ -151,13 +152,12 @@ def verdict(results: Sequence[PasskeyLength], uses: Reached, trained_length: int
     failing = next((by_length[one.length] for one in uses.at if one.length > certain and one.outcome == "no"), None)
     rest = f"{failing.accuracy:.0%} of the keys are found at {failing.length} tokens" if failing else ""
     not_yes = [one.length for one in uses.at if one.length < certain and one.outcome != "yes"]
-    since = f" from {min(r.length for r in results if r.length > max(not_yes))} tokens on" if not_yes else ""
+    found_at = [one.length for one in uses.at if max(not_yes, default=0) < one.length <= certain]
     open_ones = " ".join(open_sentences("Use", uses, "prompts", trained_length))
     if certain:
         longest = ", the longest that was measured" if certain == max(by_length) else ""
-        where = "at every length" if longest else "up to there"
         ending = f"; {rest}." if rest else "."
-        first = f"Uses {certain} tokens{longest}: at least {wanted} of the keys are found {where}{since}{ending}"
+        first = f"Uses {certain} tokens{longest}: at least {wanted} of the keys are found at {lengths_text(found_at)} tokens{ending}"
     elif open_ones:
         first = f"Use is not resolved at any evaluated length ({wanted} wanted)" + (f"; {rest}." if rest else ".")
     else:

@@ -52,7 +52,7 @@ def task_result(
         answered: Its prompts, and how they were answered.
         trained_length: The context that the model was trained with [tokens].
         used_score: Score that counts as used.
-        capacity: A longer prompt is marked as beyond it [tokens]; None marks nothing.
+        capacity: The length that the method is made for: longer prompts are marked [tokens]; None marks nothing.
     """
     scored = [_score(tokenizer, each) for each in answered]
     lengths = sorted({one.prompt.point.length for one in scored})

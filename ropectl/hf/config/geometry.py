@@ -45,6 +45,7 @@ class RopeDescription:
         overridden: Whether the trained length was given by the user and not by the config, so that a model
             built from the config computes something else until a method is applied.
         warnings: Notes for the user on how the config was read.
+        said_length: The trained length that the files say, where the user gave another [tokens]; else None.
         layer_type: The layer type that geometry and method are about; None where all layers share one table.
         layer_types: The layer types that have a table of their own; empty where all share one.
         window: The attention window of the layers that are scaled [tokens]; None where they see the whole context.
@@ -60,9 +61,22 @@ class RopeDescription:
     layer_types: tuple[str, ...] = ()
     window: int | None = None
     pairing: str = HALF_SPLIT
+    said_length: int | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The warnings, and what the user's own trained length is against."""
+        if self.said_length is None:
+            return self.warnings
+        given = self.geometry.original_max_position_embeddings
+        return (
+            *self.warnings,
+            f"--original-length {given}, though the config says {self.said_length} tokens: methods, factors and verdicts count "
+            f"from {given}, and hold only if the model was trained at that.",
+        )
 
     def capacity(self, method: ScalingMethod) -> int | None:
-        """Returns the context that ``method`` is made for on this model [tokens]; None if it follows the length.
+        """Returns the length that ``method`` is made for on this model [tokens]; None if it follows the length.
 
         For the checkpoint's own scaling that is what the checkpoint declares, which need not be factor times L.
         """

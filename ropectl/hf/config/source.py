@@ -6,15 +6,13 @@ No weights are loaded here: every check that needs only the config comes before.
 from __future__ import annotations
 
 import copy
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ropectl.errors import ConfigError
-from ropectl.file_reading import reason_of
+from ropectl.errors import ConfigError, RopectlError
 from ropectl.hf.class_defaults import class_config, with_class_defaults
 from ropectl.hf.config.adapter import Adapter, base_of_adapter, is_adapter
 from ropectl.hf.config.block_keys import outer_notes
@@ -29,12 +27,9 @@ from ropectl.hf.config.sizes import check_sizes
 from ropectl.hf.model_settings import ConfigSettings
 from ropectl.hf.refused_types import refuse_model_type
 from ropectl.rope.registry import parse_method
-from ropectl.runs import content_id
 
 #: Warnings that an error lists one by one.
 _LISTED_WARNINGS = 4
-
-_WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf")
 
 
 @dataclass(frozen=True)
@@ -119,7 +114,25 @@ def read_config(
     source = _read(name, revision, original_length, trust_remote_code, layers)
     if strict and source.rope.warnings:
         raise ConfigError(_listed(source.rope.warnings), "Correct the config, or leave out --strict.")
-    return source
+    if original_length is None:
+        return source
+    said = _said_length(name, revision, trust_remote_code, layers)
+    given = source.rope.geometry.original_max_position_embeddings
+    if given != original_length:  # an adapter that says what it was trained with
+        note = f"--original-length {original_length} changes nothing: {SIDECAR} of {name} says {given} tokens."
+        return replace(source, rope=replace(source.rope, warnings=(*source.rope.warnings, note)))
+    return replace(source, rope=replace(source.rope, said_length=None if said == given else said))
+
+
+def _said_length(name: str, revision: str | None, trust_remote_code: bool, layers: str | None) -> int | None:
+    """Returns the trained length that the files themselves say [tokens]; None if they do not."""
+    try:
+        source = _read(name, revision, None, trust_remote_code, layers)
+    except RopectlError:
+        return None
+    said = source.rope.geometry.original_max_position_embeddings
+    is_default = named(text_section(source.file_config), "max_position_embeddings") is None
+    return None if is_default and said == source.rope.max_position_embeddings else said
 
 
 def read_source(settings: ConfigSettings) -> ModelSource:
@@ -210,31 +223,3 @@ def source_config(source: ModelSource, trust_remote_code: bool = False) -> Any:
     """
     gguf = {"gguf_file": source.gguf_file} if source.gguf_file else {}
     return class_config(source.name, source.location, source.revision, trust_remote_code, **gguf)
-
-
-def model_fingerprint(source: ModelSource) -> str:
-    """Returns a hash that changes when the checkpoint does: config, and names, sizes and times of weight files, or the hub's commit."""
-    folder = Path(source.location)
-    files: list[tuple[str, int, int]] = []
-    if folder.is_dir():
-        names = (
-            [source.gguf_file]
-            if source.gguf_file
-            else sorted(path.name for path in folder.iterdir() if path.suffix in _WEIGHT_SUFFIXES)
-        )
-        # The built-in model is fixed by the package; its files' times change with every installation.
-        stats = [(name, _stat(folder / name)) for name in names]
-        builtin = source.name.startswith("builtin:")
-        files = [(name, stat.st_size, 0 if builtin else stat.st_mtime_ns) for name, stat in stats]
-    if source.adapter is not None:
-        folder = source.adapter.path
-        weights = [path for path in sorted(folder.iterdir()) if path.suffix in _WEIGHT_SUFFIXES]
-        files += [(f"adapter/{path.name}", _stat(path).st_size, _stat(path).st_mtime_ns) for path in weights]
-    return content_id({"config": dict(source.config), "files": files, "commit": source.commit})
-
-
-def _stat(path: Path) -> os.stat_result:
-    try:
-        return path.stat()
-    except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {reason_of(error)}.") from None

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ropectl.lengths import format_length
-from ropectl.report.figures.curves import subject_looks
+from ropectl.lengths import format_length, lengths_text
+from ropectl.report.figures.curves import OPEN_MARKERS, subject_looks
 from ropectl.report.figures.drawing import Canvas, Drawing, name_axes, sample_line, value_axis
 from ropectl.report.figures.style import Look
 from ropectl.report.figures.subjects import PREFIX, Evidence, Subject
@@ -18,26 +18,30 @@ if TYPE_CHECKING:
 #: Short-text prices are on a linear axis up to this much, and on a logarithmic one beyond [%].
 LINEAR_PRICE = 10.0
 
+#: How a ring around a marker is drawn.
+_RING: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "markeredgewidth": 0.8}
+
 #: Trainings are compared only where their lengths differ by at least this factor.
 LEAST_RATIO = 1.05
 
 
 @dataclass(frozen=True)
 class _Tradeoff:
-    """A subject with its price on short text [%] and its quality in the longest context."""
+    """A subject with its price on short text [%] and its quality in the longest context, which it may not be made for."""
 
     subject: Subject
     price: float
     quality: float
+    beyond: bool
 
 
 def cost_drawings(evidence: Evidence) -> list[Drawing]:
     """Returns price against quality, and training against quality where trainings differ.
 
     Both axes of the first are perplexities, because that is what is given up and what is gained: x is the worst
-    relative rise up to the trained length (what a user with short prompts pays, every day), y is perplexity
+    relative rise at the lengths measured up to the trained one (what a user with short prompts pays, every day), y is perplexity
     in the longest context that all were measured at (what the extension is for). Better is lower and further left. An
-    arrow leads from a method to itself after training: what the training bought. Filled markers also find the
+    arrow leads from a method to itself after training: what the training bought. Markers with a ring also find the
     planted numbers at that length, for perplexity alone does not show that a far token is used.
     """
     length, found = _tradeoffs(evidence)
@@ -54,7 +58,7 @@ def cost_drawings(evidence: Evidence) -> list[Drawing]:
 def _tradeoffs(evidence: Evidence) -> tuple[int, list[_Tradeoff]]:
     """Returns the longest context that all were measured at [tokens], and the subjects there; 0 and none if there is none."""
     curves = [
-        (s, s.short_delta, {point.length: point.value for point in s.curve(PREFIX, in_bits=not evidence.same_tokens)})
+        (s, s.short_delta, {point.length: point for point in s.curve(PREFIX, in_bits=not evidence.same_tokens)})
         for s in evidence.subjects
         if s.short_delta is not None
     ]
@@ -63,11 +67,19 @@ def _tradeoffs(evidence: Evidence) -> tuple[int, list[_Tradeoff]]:
     if not common:
         return 0, []
     longest = max(common)
-    return longest, [_Tradeoff(subject, 100 * price, curve[longest]) for subject, price, curve in curves]
+    found = [(subject, price, curve[longest]) for subject, price, curve in curves]
+    return longest, [_Tradeoff(subject, 100 * price, point.value, point.beyond) for subject, price, point in found]
+
+
+def _short_lengths(subject: Subject) -> list[int]:
+    """Returns the lengths up to the trained one that its price was measured at [tokens]."""
+    lengths = [point.length for point in subject.curve(PREFIX)]
+    return [length for length in lengths if subject.trained_length is None or length <= subject.trained_length]
 
 
 def _price_drawing(evidence: Evidence, length: int, found: Sequence[_Tradeoff]) -> Drawing:
     prices = [each.price for each in found]
+    measured = lengths_text(n for each in found for n in _short_lengths(each.subject))
 
     def prepare(axes: Axes) -> None:
         _price_axis(axes, prices)
@@ -75,14 +87,14 @@ def _price_drawing(evidence: Evidence, length: int, found: Sequence[_Tradeoff]) 
         _arrows(axes, found)
 
     caption = (
-        f"Price and quality: across, the worst relative change of perplexity up to the trained length, against the "
+        f"Price and quality: across, the worst relative change of perplexity at {measured} tokens, against the "
         f"unscaled model (linear up to {LINEAR_PRICE:.0f} %, then logarithmic); up, {evidence.unit} of the first "
         f"{length} tokens. Lower and further left is better."
     )
     if any(each.subject.tuned for each in found):
         caption += " Arrows: the same method after its training."
     names = "cost-quality", "Price on short text against quality", caption
-    x_name = "change of perplexity up to the trained length [%]"
+    x_name = f"worst change of perplexity at {measured} tokens [%]"
     return _quality_drawing(names, evidence, length, found, prices, x_name, prepare)
 
 
@@ -117,10 +129,15 @@ def _quality_drawing(
         (axes,) = canvas.panels([2.1])
         value_axis(axes, [each.quality for each in found])
         prepare(axes)
-        canvas.legend(_markers(axes, evidence, found, x, length))
+        remark = OPEN_MARKERS if any(each.beyond for each in found) else ""
+        canvas.legend(_markers(axes, evidence, found, x, length), remark)
         name_axes(axes, x=x_name, y=f"{evidence.unit} at {format_length(length)}")
 
-    return Drawing(name, title, f"{caption} Filled: also finds planted numbers at {length} tokens.", paint)
+    if any(each.subject.uses is not None for each in found):
+        caption += f" With a ring: also finds planted numbers at {length} tokens."
+    if any(each.beyond for each in found):
+        caption += f" {OPEN_MARKERS.capitalize()}."
+    return Drawing(name, title, caption, paint)
 
 
 def _price_axis(axes: Axes, prices: Sequence[float]) -> None:
@@ -158,7 +175,7 @@ def _arrows(axes: Axes, found: Sequence[_Tradeoff]) -> None:
 def _markers(
     axes: Axes, evidence: Evidence, found: Sequence[_Tradeoff], x: Sequence[float], length: int
 ) -> list[tuple[str, Any]]:
-    """Draws a marker per subject, filled if it uses the length and larger if it was trained; returns the legend."""
+    """Draws a marker per subject, with a ring if it uses the length and larger if it was trained; returns the legend."""
     styles, legend = subject_looks(evidence.subjects), []
     for each, across in zip(found, x, strict=True):
         subject = each.subject
@@ -167,11 +184,16 @@ def _markers(
             "marker": "o" if look.marker == "." else look.marker,
             "markersize": 6.5 if subject.tuned else 4.8,
             "color": look.color,
-            "markerfacecolor": look.color if (subject.uses or 0) >= length else "white",
+            "markerfacecolor": "white" if each.beyond else look.color,
         }
         axes.plot([across], [each.quality], linestyle="", zorder=4, **form)
+        if (subject.uses or 0) >= length:
+            ring = {**_RING, "markersize": form["markersize"] + 5, "color": look.color}
+            axes.plot([across], [each.quality], linestyle="", zorder=4, **ring)
         legend.append((subject.name, sample_line(Look(look.color, "", look.marker), **form)))
     if any(each.subject.tuned for each in found):
-        trained = sample_line(Look("#444444", "", "o"), markersize=6.5, markerfacecolor="white")
+        trained = sample_line(Look("#444444", "", "o"), markersize=6.5)
         legend.append(("larger: trained", trained))
+    if any((each.subject.uses or 0) >= length for each in found):
+        legend.append(("ring: finds planted numbers", sample_line(Look("#444444", "", "o"), **_RING, markersize=8)))
     return legend

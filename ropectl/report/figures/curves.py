@@ -1,4 +1,4 @@
-"""Figures of curves over the length: intervals, points past the capacity, the trained length, and the caption."""
+"""Figures of curves over the length: intervals, open markers, the trained length, and the caption."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from ropectl.report.figures.drawing import (
 )
 from ropectl.report.figures.style import Look, looks
 from ropectl.report.figures.subjects import Point, Subject
-from ropectl.report.tables.words import span
+from ropectl.report.tables.words import PAST, span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Curves = Mapping[str, Sequence[Point]]
+
+#: What an open marker means, in every figure that has one.
+OPEN_MARKERS = f"open markers: {PAST}"
 
 #: With more curves, bands would hide each other: each point has a thin bar instead.
 MOST_BANDS = 3
@@ -114,9 +117,8 @@ def _paint_curves(canvas: Canvas, panels: Sequence[Axes], curves: Curves, styles
                 _paint_intervals(axes, curve, styles[name], index, len(curves))
         length_axis(axes, lengths, 6 if canvas.is_narrow else 10)
     legend = [(name, sample_line(styles[name])) for name in curves]
-    if any(point.beyond for curve in curves.values() for point in curve):
-        legend.append(("open: past capacity", sample_line(Look("#444444", "", "o"), markerfacecolor="white")))
-    canvas.legend(legend)
+    any_beyond = any(point.beyond for curve in curves.values() for point in curve)
+    canvas.legend(legend, OPEN_MARKERS if any_beyond else "")
 
 
 def _paint_intervals(axes: Axes, curve: Sequence[Point], look: Look, index: int, count: int) -> None:
@@ -131,7 +133,7 @@ def _paint_intervals(axes: Axes, curve: Sequence[Point], look: Look, index: int,
 
 
 def _paint_curve(axes: Axes, curve: Sequence[Point], look: Look, size: float) -> None:
-    """Draws one curve; points past the capacity are open, later curves have smaller markers."""
+    """Draws one curve; points past the length that the method is made for are open, later curves have smaller markers."""
     axes.plot([p.length for p in curve], [p.value for p in curve], **look.line, zorder=3)
     for beyond in (False, True):
         chosen = [p for p in curve if p.beyond is beyond]
@@ -159,7 +161,7 @@ def reading_words(curves: Curves, trained: int | None, interval: str, sample: st
     if trained is not None:
         parts.append(f"shaded: the trained length, {format_length(trained)} tokens")
     if any(point.beyond for point in found):
-        parts.append("open markers: past the length that the method is made for")
+        parts.append(OPEN_MARKERS)
     counts = {point.samples for point in found if point.samples}
     if counts:
         parts.append(f"{span(counts)} {sample}{'' if counts == {1} else 's'} a point")

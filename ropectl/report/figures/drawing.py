@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ropectl.lengths import format_length
-from ropectl.report.figures.style import SMALL, TRAINED_COLOUR, Look, Size, fitted, house_style, text_width
+from ropectl.report.figures.style import SMALL, TRAINED_COLOUR, Look, Size, fitted, house_style, text_width, wrapped
 from ropectl.report.figures.ticks import tick_texts, value_ticks
 
 if TYPE_CHECKING:
@@ -73,22 +73,24 @@ class Canvas:
         grid = self.figure.subplots(len(heights), 1, height_ratios=list(heights), sharex=share_x, squeeze=False)
         return list(grid[:, 0])
 
-    def legend(self, entries: Sequence[tuple[str, Any]]) -> None:
+    def legend(self, entries: Sequence[tuple[str, Any]], remark: str = "") -> None:
         """Explains lines below the panels in a column, where height is free, and beside them on a page.
 
         Args:
             entries: Name and line of each.
+            remark: What their markers have in common; stands above them.
         """
         points = SMALL * self.size.font
         names = [fitted(name, points, self.size.label) for name, _ in entries]
         longest = max((text_width(name, points) for name in names), default=0.0)
+        lines = wrapped(remark, points, self.size.label + 0.3)
         columns = 1
         if self.is_narrow:
             columns = next((n for n, width in COLUMNS.items() if longest <= width and n <= len(names)), 1)
-            rows = -(-len(names) // columns)
+            rows = -(-len(names) // columns) + len(lines)
             self.figure.set_figheight(self.figure.get_figheight() + 0.06 + 0.135 * rows)
         else:
-            needed = 0.3 + 0.185 * len(names)
+            needed = 0.3 + 0.185 * (len(names) + len(lines))
             self.figure.set_figheight(max(self.figure.get_figheight(), needed))
         legend = self.figure.legend(
             handles=[line for _, line in entries],
@@ -100,6 +102,8 @@ class Canvas:
             labelspacing=0.35,
             columnspacing=1.2,
             borderaxespad=0.2,
+            title="\n".join(lines) or None,
+            alignment="left",
         )
         for label, name in zip(legend.get_texts(), names, strict=True):
             label.set_text(name)
@@ -133,9 +137,12 @@ def length_axis(
         most_ticks: About as many are shown.
         within: What the axis spans, where that is more than the lengths.
     """
+    from matplotlib import rcParams
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
     low, high = within or (min(lengths), max(lengths))
+    widest = max(text_width(format_length(int(length)), SMALL * float(rcParams["font.size"])) for length in lengths)
+    most_ticks = max(1, min(most_ticks, int(axes.bbox.width / axes.figure.dpi / (widest + 0.06))))
     axes.set_xscale("log", base=2)
     axes.set_xlim(low / 1.15 if low < high else low / 2, high * 1.15 if low < high else high * 2)
     ratio = (high / low) ** (1 / most_ticks)

@@ -175,6 +175,9 @@ def _wavelength_panel(
         axes.plot(range(num_pairs), values, **style)
         known += [value for value in values if math.isfinite(value)]
     low, high = min(known) / 1.6, max(known) * 1.6
+    # Two lines of text fit between the target and the top, whose share of the panel they are.
+    share = min(0.5, 4.3 * note_size / 72 / (axes.bbox.height / axes.figure.dpi))
+    high = max(high, low * (target / low) ** (1 / (1 - share)))
     axes.set_yscale("log")
     axes.set_ylim(low, high)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -191,6 +191,18 @@ def fitted(text: str, points: float, width: float) -> str:
     return shorten(text, kept)
 
 
+def wrapped(text: str, points: float, width: float) -> list[str]:
+    """Returns a text as lines that are at most ``width`` wide [inch] in a font of so many points; a longer word stays whole."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer, points) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
 def method_label(spec: str, seq_len: int | None = None) -> str:
     """Returns the label of a curve: the spec, shortened, and the length that a method which follows it is frozen at."""
     return shorten(short_spec(spec)) + (f"\n(frozen at {seq_len} tokens)" if seq_len else "")

@@ -47,7 +47,7 @@ class Subject:
         passkey: Passkeys found by length.
         grid: By what the passkeys of a length differ: ``depth`` (share of the length) or ``position`` [tokens].
         tasks: Scores by length, by task.
-        short_delta: Relative change of perplexity up to the trained length, against the unscaled model.
+        short_delta: Worst relative change of perplexity at a measured length up to the trained one, against the unscaled model.
         training_tokens: Tokens of its training; None where it was not trained.
         uses: Longest length up to which planted numbers are found [tokens]; 0 if none.
     """

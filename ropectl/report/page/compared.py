@@ -21,7 +21,8 @@ MAX_LENGTHS_TOGETHER = 5
 
 _EXPLAINED = (
     "Below each perplexity: its 95 % interval, and the change from the unscaled model in the same context; below passkeys: the "
-    "95 % interval of their share. worst up to L: the largest change at lengths up to the trained one, which is the price on ordinary text. No best "
+    "95 % interval of their share. worst up to: the largest change at the lengths measured up to there, which is the price on "
+    "ordinary text. No best "
     "is marked in a column where more than half of the rows are not told apart from it."
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ropectl.data.units import counted, scored_units, unit_name
+from ropectl.lengths import lengths_text
 from ropectl.records import (
     ComparisonManifest,
     HarnessRecord,
@@ -137,7 +138,10 @@ def tasks_sections(record: TasksRecord) -> list[Section]:
     longest = max([trained, *(entry.length for entry in record.average)])
     uses = "not judged" if reach.uses is None else f"{reach.uses:,} tokens" if reach.uses else "no evaluated length"
     wanted = NOT_AVAILABLE if reach.used_score is None else f"{reach.used_score:.0%}"
-    text = f"Uses {uses}: at least {wanted} on average at every length from the trained one up to it."
+    measured = (
+        f", measured at {lengths_text(found)} tokens" if (found := [each.length for each in record.average]) else ""
+    )
+    text = f"Uses {uses}{measured}: at least {wanted} on average at each of them from the trained length up to it."
     verdict: list[Block] = [Sentence(text, LEAD), reach_bars(to_json(reach), longest, trained, aim=LONGEST)]
     return [
         Section("Verdict", "verdict", verdict),

@@ -12,8 +12,8 @@ ASKED, LONGEST, MADE_FOR = "that were asked for", "that were the most measured",
 
 MEANINGS = {
     "computes": "Positions whose slow rotations were all seen in training. A formula, not a measurement.",
-    "models": "Text is predicted no worse than by the unscaled model at its trained length. Measured.",
-    "uses": "Passkeys are retrieved at every length from the trained one up to this. Measured.",
+    "models": "Text is predicted no worse than by the unscaled model at its trained length, at every measured length from there up to this.",
+    "uses": "Passkeys are retrieved at every measured length from the trained one up to this.",
 }
 
 

@@ -9,8 +9,8 @@ from ropectl.records import FinetuneRecord, MetricsLine, TrainingRecord, Trainin
 from ropectl.report.blocks import Block, Command, Commands, Hidden, Section
 from ropectl.report.document import LEAD, WARNING, Sentence, facts
 from ropectl.report.page.commands import typed_command
-from ropectl.report.tables.words import NOT_AVAILABLE, change_text, count_text, setting_text
-from ropectl.report.views.finetune import before_and_after, held_out_tables, history_tables, losses_of
+from ropectl.report.tables.words import NOT_AVAILABLE, count_text, setting_text
+from ropectl.report.views.finetune import before_and_after, held_out_tables, history_tables, losses_of, short_text
 
 
 def finetune_sections(record: FinetuneRecord, metrics: Sequence[MetricsLine]) -> list[Section]:
@@ -24,11 +24,9 @@ def finetune_sections(record: FinetuneRecord, metrics: Sequence[MetricsLine]) ->
     blocks: list[Block] = []
     compared = before_and_after(training)
     if compared:
-        delta = compared[1][1].short_delta
-        if delta is not None:
-            text = f"Text up to the trained length: perplexity {change_text(delta)} against the unscaled model."
-            blocks.append(Sentence(text, LEAD))
-        blocks.extend(held_out_tables(compared))
+        trained = record.geometry.original_max_position_embeddings
+        blocks.extend(Sentence(text, LEAD) for text in short_text(training, trained))
+        blocks.extend(held_out_tables(compared, trained))
     else:
         blocks.append(Sentence("No text was held out, so it is not known what the training changed.", LEAD))
     rows = (

@@ -22,6 +22,7 @@ from ropectl.report.tables.words import (
     length_head,
     perplexity_text,
     share_text,
+    worst_head,
 )
 
 
@@ -35,7 +36,7 @@ class MeasuredSubject:
         passkey: Retrieval by length.
         reach: How far the method reaches; None if not known.
         compares: Equal for rows that scored the same documents in the same tokens.
-        short_delta: Worst relative change of perplexity up to the trained length; None if not judged.
+        short_delta: Worst relative change of perplexity at a measured length up to the trained one; None if not judged.
         short_interval: The ends of its 95 % interval.
         seconds: Time of the measurements [s]; None if not known.
         href: Id of its section of the page.
@@ -137,7 +138,8 @@ def perplexities(grid: LengthGrid, title: str, base: MeasuredSubject | None = No
         numbers.append([marked(_perplexity(each, length, base, grid.trained), mark) for each, mark in columns])
     heads = grid.heads()
     if base is not None:
-        heads.append(Column("worst up to L"))
+        measured = [n for n in grid.lengths if any(each.value(n) is not None for each in grid.subjects)]
+        heads.append(Column(worst_head(measured, grid.trained)))
         numbers.append([_price(each) for each in grid.subjects])
     return grid.table(title, heads, numbers, grid.scored())
 
@@ -171,11 +173,13 @@ def _perplexity(each: MeasuredSubject, length: int, base: MeasuredSubject | None
 
 def bits_per_byte(grid: LengthGrid, title: str) -> Table:
     """Returns bits per byte by length, which compare whatever the tokens are; other tokens are no pairs, and none is marked."""
-    numbers = [
-        [Cell(bits_text(each.bits(length)), value=each.bits(length)) for each in grid.subjects]
-        for length in grid.lengths
-    ]
+    numbers = [[_bits(each, length) for each in grid.subjects] for length in grid.lengths]
     return grid.table(title, grid.heads(), numbers, grid.scored(intervals=""))
+
+
+def _bits(each: MeasuredSubject, length: int) -> Cell:
+    point, value = each.point(length), each.bits(length)
+    return Cell(bits_text(value), beyond_mark(point is not None and point.beyond_capacity), value=value)
 
 
 def passkeys(grid: LengthGrid, title: str) -> Table:

@@ -14,6 +14,9 @@ from ropectl.rope.method import short_spec
 NOT_AVAILABLE = "n/a"
 BEYOND_MARK = "*"
 
+#: What the mark means, and an open marker in a figure.
+PAST = "past the length that the method is made for"
+
 #: Shown as the length if none of the evaluated ones qualifies.
 NONE_MARK = "-"
 
@@ -40,14 +43,28 @@ def length_head(length: int, trained: int | None) -> str:
     return f"{format_length(length)} (L)" if length == trained else format_length(length)
 
 
+def worst_head(lengths: Iterable[int], trained: int | None) -> str:
+    """Returns the heading of the worst change at the measured lengths up to the trained one: L only if it was measured.
+
+    Args:
+        lengths: The measured ones [tokens].
+        trained: L [tokens].
+    """
+    longest = max((length for length in lengths if trained is not None and length <= trained), default=trained)
+    return "worst up to L" if longest is None or longest == trained else f"worst up to {format_length(longest)}"
+
+
 def beyond_mark(beyond: bool) -> str:
-    """Returns the footnote mark of a number past the length that its method is made for."""
+    """Returns the footnote mark of what was measured past the length that the method is made for.
+
+    It stands after the length where a table is about one method, and after the number where methods share the lengths.
+    """
     return BEYOND_MARK if beyond else ""
 
 
 def beyond_legend(*marks: Iterable[bool]) -> list[Sentence]:
     """Returns what the mark after a number means, if one of them has it."""
-    text = f"{BEYOND_MARK} past the length that the method is made for"
+    text = f"{BEYOND_MARK} {PAST}"
     return [Sentence(text, concerns=[BEYOND_MARK])] if any(map(any, marks)) else []
 
 

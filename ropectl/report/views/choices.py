@@ -1,4 +1,4 @@
-"""The short list of ``methods --choose`` for people: picks with reasons first, then what to type."""
+"""The advice of ``methods --choose`` for people: what to try first, what then, with reasons, and what to type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BUDGETS = {"none": "without training", "light": "with some hundred steps of tra
 
 
 def choice_parts(record: Mapping[str, Any]) -> list[Part]:
-    """Returns the heading, notes, the picks and what is passed over."""
+    """Returns the heading, notes, the first choice, those after it and what is passed over."""
     model = record["model"] or "plain numbers"
     served = f", served by {record['runtime']}" if record["runtime"] else ""
     factor = f" (factor {record['factor']:.4g})" if record["factor"] > 1 else ""
@@ -25,8 +25,10 @@ def choice_parts(record: Mapping[str, Any]) -> list[Part]:
         ),
         *(line for note in record["notes"] for line in (Sentence(""), Sentence(note))),
     ]
-    if record["picks"]:
-        parts.append(facts("Test these", [(pick["name"], _reasons(pick)) for pick in record["picks"]]))
+    rows = [(pick["name"], _reasons(pick)) for pick in record["picks"]]
+    for title, shown in (("Try first", rows[:1]), ("Then, in this order", rows[1:])):
+        if shown:
+            parts.append(facts(title, shown))
     if record["passed"]:
         rows = [(passed["name"], passed["reason"]) for passed in record["passed"]]
         parts.append(facts("Passed over", rows))

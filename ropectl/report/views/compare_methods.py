@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from ropectl.data.units import drawn_unit, scored_units
 from ropectl.evaluate.judging.statistics import independent_units
 from ropectl.records import FEW_DOCUMENTS, ComparisonRecord, MethodRow
 from ropectl.report.document import BAD, Cell, Column, Part, Sentence, Table, View
-from ropectl.report.graphics import chosen, curve, curve_ends, curve_scale
+from ropectl.report.graphics import chosen, curve, curve_scale
 from ropectl.report.tables.best import best_note
 from ropectl.report.tables.by_length import (
     LengthGrid,
@@ -170,18 +171,22 @@ def legends(record: ComparisonRecord, tables: Sequence[Table]) -> Iterator[Part]
 
 
 def _curve_legend(record: ComparisonRecord) -> Iterator[Part]:
+    """Yields what the lowest and the highest block of the curves are, in numbers of the table."""
     num_lengths, same_tokens = len(record.lengths), record.same_tokens
     values = _drawn(subjects_of(record), record.lengths, same_tokens)
     scale = curve_scale(values)
     if scale is None or num_lengths < 2:
         return
     form: Callable[[float], str] = perplexity_text if same_tokens else bits_text
-    (low, high), (least, most) = scale, curve_ends()
+    known = sorted(value for value in values if value is not None and value > 0 and math.isfinite(value))
+    low, high, more = known[0], known[-1], ""
+    if high > scale[1]:  # the highest block is for this number and everything above it
+        high, more = next(value for value in known if curve([value], scale) == curve([high], scale)), " or more"
+    ends = [f"{curve([value], scale)} {form(value)}" for value in (low, high)]
     drawn = len(chosen(num_lengths))
     lengths = "the lengths" if drawn == num_lengths else f"{drawn} of the {num_lengths} lengths"
     measure = "perplexity" if same_tokens else "bits per byte"
-    more = " or more" if any(value is not None and value > high for value in values) else ""
-    text = f"curve: {measure} over {lengths}, log scale from {least} {form(low)} to {most} {form(high)}{more}"
+    text = f"curve: {measure} over {lengths}, log scale from {' to '.join(ends)}{more}"
     yield Sentence(text, explains_drawing=True)
 
 

@@ -69,8 +69,12 @@ def points_table(title: str, points: Sequence[PerplexityPoint], unit: str, shows
             *(NOT_AVAILABLE if number is None else f"{number:.4f}" for number in (loss, bits)),
             *(str(point.num_tokens), str(point.num_documents)),
         ]
-        rows.append(Row(f"{point.context_length}{beyond_mark(point.beyond_capacity)}", cells(texts)))
+        rows.append(Row(_context(point), cells(texts)))
     return Table(title, "context", heads, rows)
+
+
+def _context(point: PerplexityPoint) -> str:
+    return f"{point.context_length}{beyond_mark(point.beyond_capacity)}"
 
 
 def _conditions(record: PerplexityRecord) -> list[str]:
@@ -101,7 +105,7 @@ def gain_tables(points: Sequence[PerplexityPoint], trained: int) -> list[Table]:
     for point in points:
         gain = gain_cell(point)
         ends = NOT_AVAILABLE if gain.interval is None else " to ".join(gain.interval)
-        rows.append(Row(str(point.context_length), [replace(gain, interval=None), Cell(ends)]))
+        rows.append(Row(_context(point), [replace(gain, interval=None), Cell(ends)]))
     heads = columns(["gain", "95 % interval"])
     about = "How much lower the mean loss of the same targets is; paired 95 % intervals."
     return [Table(f"Gain over {trained} tokens [nats a token]", "context", heads, rows, about=about)]
@@ -119,7 +123,7 @@ def _key_table(points: Sequence[PerplexityPoint]) -> Table:
             f"{point.num_tokens / candidates:.2%}" if candidates else NOT_AVAILABLE,
             perplexity_text(point.candidates_perplexity),
         ]
-        rows.append(Row(str(point.context_length), cells(texts)))
+        rows.append(Row(_context(point), cells(texts)))
     return Table("Key tokens", "context", columns(heads), rows)
 
 

@@ -43,7 +43,10 @@ def _scores(record: TasksRecord) -> Table:
         rows.append(Row(result.task, [_score(found.get(length)) for length in lengths]))
     if len(record.tasks) > 1:
         rows.append(Row(AVERAGE, list(map(_score, record.average)), is_total=True))
-    heads = columns(length_head(length, record.geometry.original_max_position_embeddings) for length in lengths)
+    trained = record.geometry.original_max_position_embeddings
+    heads = columns(
+        f"{length_head(entry.length, trained)}{beyond_mark(entry.beyond_capacity)}" for entry in record.average
+    )
     seeds = max((len(entry.seeds) for entry in record.average), default=0)
     spread = f", sd of {seeds} seeds" if seeds else ""
     title = f"Score in %, 95 % interval{spread} (L: trained)"
@@ -56,8 +59,7 @@ def _score(entry: TaskLength | TaskAverage | None) -> Cell:
         return Cell(NOT_AVAILABLE)
     ends = ends_text(entry.ci_low, entry.ci_high, _percent)
     spread = "" if entry.seed_spread is None else _percent(entry.seed_spread)
-    mark = beyond_mark(entry.beyond_capacity)
-    return Cell(_percent(entry.score), mark, shade=entry.score, value=entry.score, interval=ends, spread=spread)
+    return Cell(_percent(entry.score), shade=entry.score, value=entry.score, interval=ends, spread=spread)
 
 
 def _percent(share: float) -> str:
@@ -75,7 +77,7 @@ def _verdicts(record: TasksRecord) -> Table:
     if len(record.tasks) > 1:
         rows.append(Row(AVERAGE, cells(["", "", "", _uses(record.reach)]), is_total=True))
     wanted = NOT_AVAILABLE if record.reach.used_score is None else f"{record.reach.used_score:.0%}"
-    title = f"Uses: at least {wanted} at every length from L up to it"
+    title = f"Uses: at least {wanted} at every length measured from L up to it"
     return Table(title, "task", columns(["metric", "chance", "trials a length", "uses"]), rows)
 
 
@@ -94,7 +96,7 @@ def _depth_table(result: TaskResult) -> Table:
     depths = sorted({cell.depth for entry in result.lengths for cell in entry.depths})
     found = [{cell.depth: cell.score for cell in entry.depths} for entry in result.lengths]
     rows = [Row(f"{depth:.0%}", [_depth_cell(scores.get(depth)) for scores in found]) for depth in depths]
-    heads = columns(str(entry.length) for entry in result.lengths)
+    heads = columns(f"{entry.length}{beyond_mark(entry.beyond_capacity)}" for entry in result.lengths)
     return Table(f"{result.task}: score in % by depth", "depth", heads, rows)
 
 

@@ -6,10 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ropectl.lengths import format_length
+from ropectl.lengths import format_length, lengths_text
 from ropectl.records import FinetuneRecord, MetricsLine, TrainingRecord, UnfinishedTraining, ValidationRecord
 from ropectl.report.document import Cell, Column, Part, Row, Sentence, Table, View, columns, facts
-from ropectl.report.tables.words import change_cell, count_text, perplexity_text, setting_text, share_text
+from ropectl.report.tables.words import (
+    change_cell,
+    change_text,
+    count_text,
+    perplexity_text,
+    setting_text,
+    share_text,
+    worst_head,
+)
 from ropectl.report.views.patch_checkpoint import patch_rows
 
 
@@ -17,12 +25,9 @@ def finetune_parts(record: FinetuneRecord) -> list[Part]:
     """Returns what was written, what the training took, and what it changed."""
     training = record.training
     parts: list[Part] = [replace(facts("", patch_rows(record)), name="What was trained"), _summary(training)]
-    parts.extend(held_out_tables(before_and_after(training)))
-    after = training.validation
-    if training.validation_before and after and after.short_delta is not None:
-        change = f"perplexity {after.short_delta:+.1%} over the unscaled model."
-        parts.append(Sentence(f"Text up to the trained length: {change}"))
-    return parts
+    trained = record.geometry.original_max_position_embeddings
+    parts.extend(held_out_tables(before_and_after(training), trained))
+    return [*parts, *map(Sentence, short_text(training, trained))]
 
 
 def _summary(training: TrainingRecord) -> Sentence:
@@ -42,11 +47,28 @@ def before_and_after(training: TrainingRecord) -> list[tuple[str, ValidationReco
     return [("before", before), (f"step {training.step}", after)] if before and after else []
 
 
-def held_out_tables(found: Sequence[tuple[str, ValidationRecord]]) -> list[Table]:
+def short_text(training: TrainingRecord, trained: int) -> list[str]:
+    """Returns what the training did to held-out text at the measured lengths up to the trained one; empty if not known.
+
+    Args:
+        training: The training.
+        trained: L [tokens].
+    """
+    after = training.validation
+    lengths = [length for length in after.perplexity if length <= trained] if after else []
+    if training.validation_before is None or after is None or after.short_delta is None or not lengths:
+        return []
+    worst = " at worst" if len(lengths) > 1 else ""
+    change = f"{change_text(after.short_delta)}{worst}"
+    return [f"Held-out text at {lengths_text(lengths)} tokens: perplexity {change} against the unscaled model."]
+
+
+def held_out_tables(found: Sequence[tuple[str, ValidationRecord]], trained: int | None = None) -> list[Table]:
     """Returns perplexity and passkeys of held-out text by length, and the change on short text; empty if nothing was measured.
 
     Args:
         found: Measurements in the order of training, with their names.
+        trained: L [tokens]; None if not known.
     """
     lengths = sorted({length for _, each in found for values in (each.perplexity, each.passkey) for length in values})
     if not lengths:
@@ -63,7 +85,7 @@ def held_out_tables(found: Sequence[tuple[str, ValidationRecord]]) -> list[Table
                 delta = change_cell(each.short_delta) if kind == "perplexity" else Cell("")
                 numbers = [Cell(text(values.get(length)), value=values.get(length)) for length in lengths]
                 rows.append(Row(f"{name}, {when}", [*numbers, delta]))
-    heads = [*columns(map(format_length, lengths)), Column("worst up to L", is_detail=True)]
+    heads = [*columns(map(format_length, lengths)), Column(worst_head(lengths, trained), is_detail=True)]
     about = "Perplexity, and share of passkeys found, by context [tokens], on text that was held out."
     return [Table("Held-out text", "", heads, rows, about=about)]
 
