@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,11 +52,11 @@ def compare_methods(
     with BarReporter() as reporter:
         comparison = run(settings, out, reporter, retry_failed)
     if output.is_main_process():
-        _print_comparison(comparison, format)
+        _print_comparison(comparison, format, settings)
 
 
 def _print_estimate(settings: CompareConfig, out: Path | None, retry_failed: bool, form: str) -> None:
-    from ropectl.cli import output
+    from ropectl.cli import next_steps, output
     from ropectl.cli.progress import BarReporter
     from ropectl.compare.dry_run import estimate_comparison
     from ropectl.report.views.estimates import COMPARISON
@@ -67,16 +66,17 @@ def _print_estimate(settings: CompareConfig, out: Path | None, retry_failed: boo
     with BarReporter() as reporter:
         estimate = estimate_comparison(settings, out, reporter, retry_failed)
     output.show(estimate, COMPARISON, form, estimate)
+    next_steps.show(next_steps.after_dry_run(), form)
 
 
-def _print_comparison(comparison: Comparison, form: str) -> None:
-    from ropectl.cli import output
+def _print_comparison(comparison: Comparison, form: str, settings: CompareConfig) -> None:
+    from ropectl.cli import next_steps, output
     from ropectl.compare.verdict import unmet_gates
     from ropectl.report.views.compare_methods import VIEW
 
     output.show(comparison.record, VIEW, form)
     output.note(f"Records: {comparison.folder}")
-    output.note(f"A page about them: ropectl report {shlex.quote(str(comparison.folder))}")
+    next_steps.show(next_steps.after_comparison(comparison.record, comparison.folder, settings), form)
     if comparison.num_failed:
         output.warn(
             f"{comparison.num_failed} cells failed. To measure them again: the same command with --retry-failed"
