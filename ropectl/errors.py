@@ -1,5 +1,12 @@
 """The errors that ropectl raises on purpose: a message that a person can act on, and a hint what to type instead."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+#: Warnings that an error lists one by one.
+_LISTED_WARNINGS = 4
+
 
 class RopectlError(Exception):
     """Base of every error that ropectl raises on purpose.
@@ -48,3 +55,12 @@ class MeasurementError(RopectlError):
 
 class TrainingError(RopectlError):
     """Training failed on the way; the saved states are intact."""
+
+
+def listed_warnings(warnings: Sequence[str]) -> str:
+    """Returns warnings about a config as the text of one error, a line each."""
+    if len(warnings) == 1:
+        return warnings[0]
+    more = len(warnings) - _LISTED_WARNINGS
+    lines = [*warnings[:_LISTED_WARNINGS], *([f"{more} more"] if more > 0 else [])]
+    return "\n".join([f"The config raises {len(warnings)} warnings:", *(f"- {line}" for line in lines)])

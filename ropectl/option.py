@@ -5,6 +5,7 @@ Nothing heavy is imported here, so that the first page of help appears at once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,43 @@ def option_of(field: FieldInfo) -> Option | None:
     """Returns the command-line side of a setting; None where it has none."""
     options = [each for each in field.metadata if isinstance(each, Option)]
     return options[-1] if options else None
+
+
+def command_words(name: str, settings: BaseModel, more: Mapping[str, Any] | None = None) -> list[str]:
+    """Returns a command as it is typed: its arguments, and an option for each setting that differs from its default.
+
+    Args:
+        name: The command.
+        settings: Its settings.
+        more: Options that are no settings, by name.
+    """
+    options: list[str] = []
+    arguments: list[str] = []
+    for key, field in type(settings).model_fields.items():
+        value, option = getattr(settings, key), option_of(field)
+        if option is not None and option.panel is None:
+            arguments += [value] if isinstance(value, str) else value
+        elif value != field.default:
+            # Without an option of its own, it is what a repeated one fills: --factor 2 --factor 4.
+            plain = key if option is not None else key.removesuffix("s")
+            options += _words(option.names[-1] if option is not None and option.names else plain, value)
+    options += [word for key, value in (more or {}).items() for word in _words(key, value)]
+    if any(argument.startswith("-") for argument in arguments):
+        return ["ropectl", name, *options, "--", *arguments]
+    return ["ropectl", name, *arguments, *options]
+
+
+def _words(name: str, value: Any) -> list[str]:
+    flag = name if name.startswith("-") else f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        on, _, off = flag.partition("/")
+        return [on if value else off or f"--no-{on[2:]}"]
+    if isinstance(value, tuple | list):
+        if all(isinstance(item, int) for item in value):
+            return [flag, ",".join(map(str, value))]
+        return [word for item in value for word in _words(name, item)]
+    text = f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+    return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def test_commands_are_accepted(
     monkeypatch.chdir(tmp_path)
     code, _, err = ropectl(*arguments)
     if arguments[0] in ("methods", "inspect", "env"):
-        assert (code, err) == (0, "")
+        assert code == 0 and all(": ropectl " in line for line in err.splitlines()), err
     elif arguments[0] == "report":
         assert code == 2 and "runs/" in err, err
     elif arguments[0] == "patch" or "--dry-run" in arguments:

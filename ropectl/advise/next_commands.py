@@ -22,6 +22,12 @@ RECIPES: dict[Tuning, dict[str, Any]] = {
 RECIPE_FILE = "tune.yaml"
 
 
+def result_name(model: str, method: ScalingMethod) -> str:
+    """Returns a name for the checkpoint of a model under a method."""
+    name = Path(model).name.removesuffix(".gguf").removeprefix("builtin:")
+    return f"{name or 'model'}-{method.name}"
+
+
 @dataclass(frozen=True)
 class NextCommands:
     """The commands that test a choice of methods.
@@ -78,13 +84,13 @@ class NextCommands:
         place, flags, first = self._place(), self._flags(), methods[0]
         compared = f"ropectl compare-methods {place}{specs}{target}{flags}"
         seq_len = f" --freeze-at {self.target_length}" if first.depends_on_seq_len else ""
-        out = f"{self._stem()}-{first.name}"
+        out = result_name(self.subject.settings.model, first)
         commands = [
             {"purpose": "What will a comparison take?", "command": f"{compared} --dry-run"},
             {"purpose": "Compare them as they are", "command": compared},
         ]
         if self.tuning is Tuning.none:
-            command = f"ropectl patch {place} -m {first.name}{target}{seq_len}{flags} -o {out}"
+            command = f"ropectl patch {place} -m {first.name}{target}{seq_len}{flags} -o {shlex.quote(out)}"
             return [
                 *commands,
                 {
@@ -99,11 +105,6 @@ class NextCommands:
             {"purpose": f"Compare them after equal training ({RECIPE_FILE} above)", "command": f"{compared} --finetune {RECIPE_FILE}"},
             {
                 "purpose": "Or train one (here the first choice)",
-                "command": f"ropectl finetune {place} -m {first.name}{target} {tuned}{flags} -o {out}-tuned",
+                "command": f"ropectl finetune {place} -m {first.name}{target} {tuned}{flags} -o {shlex.quote(f'{out}-tuned')}",
             },
         ]  # fmt: skip
-
-    def _stem(self) -> str:
-        """Returns a name for results, made from the model's."""
-        name = Path(self.subject.settings.model).name.removesuffix(".gguf").removeprefix("builtin:")
-        return shlex.quote(name) or "model"

@@ -126,6 +126,11 @@ def note(text: str) -> None:
     say(stderr_console(), f"note: {text}")
 
 
+def next_step(text: str) -> None:
+    """Prints a note with a command in one line however wide the terminal is, so that it can be copied."""
+    stderr_console().print(f"note: {text}", soft_wrap=True)
+
+
 def warn(text: str) -> None:
     """Prints something that may change what the result means."""
     say(stderr_console(), f"warning: {text}")

@@ -5,6 +5,7 @@ Cheap checks come first: nothing is loaded before the text gives sequences and t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ropectl.checkpoint.staging import prepare_place
@@ -22,12 +23,13 @@ from ropectl.train.settings import FinetuneSettings
 from ropectl.train.task import Task
 
 
-def finetune(settings: FinetuneSettings, reporter: Reporter | None = None) -> Finetuned:
+def finetune(settings: FinetuneSettings, reporter: Reporter | None = None, hints: Sequence[str] = ()) -> Finetuned:
     """Trains a model with a scaling in force, and writes it as a checkpoint that stock runtimes load.
 
     Args:
         settings: Which model, method and text, how, and where to.
         reporter: Shows progress and notes.
+        hints: Further notes, for when the request is checked and nothing has begun.
 
     Raises:
         ConfigError: If the request cannot work; found before weights load, and nothing is written then.
@@ -40,7 +42,7 @@ def finetune(settings: FinetuneSettings, reporter: Reporter | None = None) -> Fi
     check_base(task.source, task.strategy)
     folder = checked_folder(task)
     check_source(settings.text)
-    for note in task.plan.notes:
+    for note in (*task.plan.notes, *hints):
         reporter.note(note)
     from ropectl.train.engine.accelerator import make_accelerator
     from ropectl.train.run import run

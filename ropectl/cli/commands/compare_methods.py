@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,13 +55,13 @@ def compare_methods(
     with BarReporter() as reporter:
         comparison = run(settings, out, reporter, retry_failed, budget)
     if output.is_main_process():
-        _print_comparison(comparison, format)
+        _print_comparison(comparison, format, settings)
 
 
 def _print_estimate(
     settings: CompareConfig, out: Path | None, retry_failed: bool, budget: float | None, form: str
 ) -> None:
-    from ropectl.cli import output
+    from ropectl.cli import next_steps, output
     from ropectl.cli.progress import BarReporter
     from ropectl.compare.dry_run import estimate_comparison
     from ropectl.report.views.estimates import COMPARISON
@@ -72,15 +71,16 @@ def _print_estimate(
     with BarReporter() as reporter:
         estimate = estimate_comparison(settings, out, reporter, retry_failed, budget)
     output.show(estimate, form, COMPARISON, estimate)
+    next_steps.show(next_steps.after_dry_run(), form)
 
 
-def _print_comparison(comparison: Comparison, form: str) -> None:
-    from ropectl.cli import output
+def _print_comparison(comparison: Comparison, form: str, settings: CompareConfig) -> None:
+    from ropectl.cli import next_steps, output
     from ropectl.compare.verdict import unmet_gates
 
     output.show(comparison.record, form)
     output.note(f"Records: {comparison.folder}")
-    output.note(f"A page about them: ropectl report {shlex.quote(str(comparison.folder))}")
+    next_steps.show(next_steps.after_comparison(comparison.record, comparison.folder, settings), form)
     if comparison.num_failed:
         output.warn(
             f"{comparison.num_failed} cells failed. To measure them again: the same command with --retry-failed"

@@ -31,7 +31,7 @@ def eval_passkey(
 
     Example: ropectl eval-passkey ./my-model --grid position --position 1k,2k --length 4k
     """
-    from ropectl.cli import output
+    from ropectl.cli import next_steps, output
     from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.retrieval.passkey_evaluation import evaluate_passkey, failed_gate
 
@@ -41,6 +41,7 @@ def eval_passkey(
     with BarReporter() as reporter:
         record = evaluate_passkey(settings, reporter)
     output.present(record, format, out)
+    next_steps.show(next_steps.after_measurement(settings, out), format)
     failures = failed_gate(record, settings.min_accuracy)
     if failures:
         output.gate_failed(failures)

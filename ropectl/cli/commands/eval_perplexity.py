@@ -26,7 +26,7 @@ def eval_perplexity(
 
     Example: ropectl eval-perplexity ./my-model -m yarn --factor 4 --protocol tail --length 512..2k
     """
-    from ropectl.cli import output
+    from ropectl.cli import next_steps, output
     from ropectl.cli.progress import BarReporter
     from ropectl.evaluate.judging.verdict_sentences import limit_messages
     from ropectl.evaluate.perplexity.evaluation import evaluate_perplexity
@@ -37,5 +37,6 @@ def eval_perplexity(
     with BarReporter() as reporter:
         record = evaluate_perplexity(settings, reporter)
     output.present(record, format, out)
+    next_steps.show(next_steps.after_measurement(settings, out), format)
     if settings.fail_above is not None and (messages := limit_messages(record["points"], settings.fail_above)):
         output.gate_failed(messages)

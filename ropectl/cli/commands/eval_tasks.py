@@ -47,7 +47,7 @@ def eval_tasks(
 
     Example: ropectl eval-tasks ./my-model --task multi-key:distractors=7 --chat --dry-run
     """
-    from ropectl.cli import output
+    from ropectl.cli import next_steps, output
 
     printed = _what_is_printed({"--list": list_tasks, "--show-prompt": show_prompt is not None, "--dry-run": dry_run})
     if list_tasks:
@@ -67,6 +67,7 @@ def eval_tasks(
     with BarReporter() as reporter:
         record = evaluate_tasks(settings, reporter)
     output.present(record, format, out)
+    next_steps.show(next_steps.after_measurement(settings, out), format)
     if messages := failed_gate(record, settings.min_score):
         output.gate_failed(messages)
 
@@ -112,7 +113,7 @@ def _print_list(form: str) -> None:
 
 
 def _print_preview(settings: TasksConfig, task: str | None, form: str) -> None:
-    from ropectl.cli import output
+    from ropectl.cli import next_steps, output
     from ropectl.evaluate.retrieval.task_evaluation import example_prompt, plan_tasks
     from ropectl.report.format_names import HUMAN, JSON
     from ropectl.report.views.task_previews import PLAN, prompt_lines
@@ -125,6 +126,7 @@ def _print_preview(settings: TasksConfig, task: str | None, form: str) -> None:
             for text in record["notes"]:
                 output.note(text)
         output.show(record, form, PLAN, record)
+        next_steps.show(next_steps.after_dry_run(), form)
         return
     if form not in (HUMAN, JSON):
         raise ConfigError(

@@ -23,7 +23,7 @@ def finetune(settings: FinetuneSettings, format: options.OutputFormat = options.
 
     Example: ropectl finetune -m yarn --factor 4 --config configs/finetune/builtin-lora.yaml -o tuned-lora
     """
-    from ropectl.cli import output
+    from ropectl.cli import next_steps, output
     from ropectl.cli.progress import BarReporter
     from ropectl.records import FinetuneRecord
     from ropectl.report.views.estimates import estimate_parts
@@ -32,13 +32,16 @@ def finetune(settings: FinetuneSettings, format: options.OutputFormat = options.
     from ropectl.train.finetuning import finetune as run
 
     output.quiet_libraries()
+    hints = [] if format is options.Format.json else next_steps.before_training(settings)
     with BarReporter() as reporter:
-        finished = run(settings, reporter)
+        finished = run(settings, reporter, hints)
     record = finished.record
     if record is not None and output.is_main_process():
         if settings.dry_run:
             output.print_report(record, format, estimate_parts)
+            next_steps.show(next_steps.after_dry_run(settings.out is None), format)
         else:
             output.print_report(record, format, finetune_parts, step_lines, FinetuneRecord)
+            next_steps.show(next_steps.after_training(settings, record), format)
     if finished.signal:
         raise typer.Exit(output.EXIT_OF_SIGNAL + finished.signal)

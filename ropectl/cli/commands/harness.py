@@ -32,7 +32,7 @@ def harness(
 
     Example: ropectl harness ./my-model -m yarn --factor 4 --task hellaswag --limit 100 --run -o result.json
     """
-    from ropectl.cli import output
+    from ropectl.cli import next_steps, output
     from ropectl.cli.progress import BarReporter
     from ropectl.errors import ConfigError
     from ropectl.evaluate.harness import harness_script, run_harness
@@ -54,6 +54,7 @@ def harness(
         with written_aside(out) as file:
             file.write(f"{script}\n".encode())
         output.note(f"Script: {out}")
+        next_steps.show(next_steps.after_script(out), format)
         return
     with BarReporter() as reporter:
         record = run_harness(settings, reporter)

@@ -36,7 +36,7 @@ def inspect(
     Example: ropectl inspect ./my-model -m pi -m ntk -m yarn --factor 4 --plot frequencies.svg
     """
     from ropectl.advise.api import check_rotary_code, frozen_methods, inspect_model, seq_len_notes
-    from ropectl.cli import output
+    from ropectl.cli import next_steps, output
     from ropectl.records import InspectionRecord
     from ropectl.records.reading import read_as
     from ropectl.report.figures.output import check_figure
@@ -48,7 +48,9 @@ def inspect(
     for text in seq_len_notes(settings):
         output.note(text)
     if self_test:
-        _print_self_test(check_rotary_code(settings), plot, format)
+        record = check_rotary_code(settings)
+        _print_self_test(record, plot, format)
+        next_steps.show(next_steps.after_inspection(settings, record), format)
         return
     records = inspect_model(settings, every=plot is not None)
     if plot is not None:
@@ -62,6 +64,7 @@ def inspect(
         if number:
             print()
         output.print_parts(inspection_parts(read_as(InspectionRecord, record, "The result", "inspect")))
+    next_steps.show(next_steps.after_inspection(settings, records[0]), format)
 
 
 def _print_self_test(record: dict[str, Any], plot: Path | None, form: options.Format) -> None:

@@ -52,7 +52,7 @@ def methods(
 
 def _explain(name: str | None, as_json: bool) -> None:
     """Prints one method in full, or a list of all."""
-    from ropectl.cli import output
+    from ropectl.cli import next_steps, output
     from ropectl.errors import ConfigError
     from ropectl.report.views.methods import method_page, methods_list
     from ropectl.rope.registry import all_methods, find_method
@@ -69,3 +69,4 @@ def _explain(name: str | None, as_json: bool) -> None:
         output.print_json([describe_with_runtimes(kind) for kind in kinds])
     else:
         output.print_parts(method_page(kinds[0], reference_readings(kinds[0])))
+        next_steps.show(next_steps.after_explanation(kinds[0]), "human")

@@ -22,7 +22,7 @@ def patch(settings: PatchSettings, format: options.OutputFormat = options.Format
     Example: ropectl patch --gguf-patch model.gguf -m yarn --factor 4 -o model-yarn4.gguf
     """
     from ropectl.checkpoint.patching import patch_checkpoint
-    from ropectl.cli import output
+    from ropectl.cli import next_steps, output
     from ropectl.cli.progress import BarReporter
     from ropectl.records import PatchRecord
     from ropectl.report.views.patch_checkpoint import patch_parts, step_lines
@@ -31,3 +31,6 @@ def patch(settings: PatchSettings, format: options.OutputFormat = options.Format
     with BarReporter() as reporter:
         record = patch_checkpoint(settings, reporter)
     output.print_report(record, format, patch_parts, step_lines, PatchRecord)
+    lacks_place = settings.out is None
+    steps = next_steps.after_dry_run(lacks_place) if settings.dry_run else next_steps.after_patch(settings)
+    next_steps.show(steps, format)

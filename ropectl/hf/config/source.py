@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import copy
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ropectl.errors import ConfigError, RopectlError
+from ropectl.errors import ConfigError, RopectlError, listed_warnings
 from ropectl.hf.class_defaults import class_config, with_class_defaults
 from ropectl.hf.config.adapter import Adapter, base_of_adapter, is_adapter
 from ropectl.hf.config.block_keys import outer_notes
@@ -27,9 +27,6 @@ from ropectl.hf.config.sizes import check_sizes
 from ropectl.hf.model_settings import ConfigSettings
 from ropectl.hf.refused_types import refuse_model_type
 from ropectl.rope.registry import parse_method
-
-#: Warnings that an error lists one by one.
-_LISTED_WARNINGS = 4
 
 
 @dataclass(frozen=True)
@@ -113,15 +110,12 @@ def read_config(
     """
     source = _read(name, revision, original_length, trust_remote_code, layers)
     if strict and source.rope.warnings:
-        raise ConfigError(_listed(source.rope.warnings), "Correct the config, or leave out --strict.")
-    if original_length is None:
-        return source
-    said = _said_length(name, revision, trust_remote_code, layers)
-    given = source.rope.geometry.original_max_position_embeddings
-    if given != original_length:  # an adapter that says what it was trained with
-        note = f"--original-length {original_length} changes nothing: {SIDECAR} of {name} says {given} tokens."
-        return replace(source, rope=replace(source.rope, warnings=(*source.rope.warnings, note)))
-    return replace(source, rope=replace(source.rope, said_length=None if said == given else said))
+        raise ConfigError(listed_warnings(source.rope.warnings), "Correct the config, or leave out --strict.")
+    said = None if original_length is None else _said_length(name, revision, trust_remote_code, layers)
+    is_used = source.rope.geometry.original_max_position_embeddings == original_length
+    return (
+        replace(source, rope=replace(source.rope, said_length=said)) if is_used and said != original_length else source
+    )
 
 
 def _said_length(name: str, revision: str | None, trust_remote_code: bool, layers: str | None) -> int | None:
@@ -137,23 +131,10 @@ def _said_length(name: str, revision: str | None, trust_remote_code: bool, layer
 
 def read_source(settings: ConfigSettings) -> ModelSource:
     """Returns what is known of the model that settings name; errors as for :func:`read_config`."""
+    asked = settings
     return read_config(
-        settings.model,
-        settings.revision,
-        settings.original_length,
-        settings.trust_remote_code,
-        settings.layers,
-        settings.strict,
+        asked.model, asked.revision, asked.original_length, asked.trust_remote_code, asked.layers, asked.strict
     )
-
-
-def _listed(warnings: Sequence[str]) -> str:
-    """Returns warnings as the text of one error, a line each."""
-    if len(warnings) == 1:
-        return warnings[0]
-    more = len(warnings) - _LISTED_WARNINGS
-    lines = [*warnings[:_LISTED_WARNINGS], *([f"{more} more"] if more > 0 else [])]
-    return "\n".join([f"The config raises {len(warnings)} warnings:", *(f"- {line}" for line in lines)])
 
 
 def _read(
@@ -209,10 +190,15 @@ def _adapter_source(
             geometry=sidecar.geometry,
             method=parse_method(sidecar.method),
             max_position_embeddings=sidecar.max_position_embeddings,
-            warnings=(),
+            warnings=_idle_length(name, original_length, sidecar.geometry.original_max_position_embeddings),
         )
     is_described = sidecar is not None or base.rope.method.name != "none"
     return replace(base, name=name, rope=rope, adapter=Adapter(path, base.rope, is_described))
+
+
+def _idle_length(name: str, asked: int | None, said: int) -> tuple[str, ...]:
+    text = f"--original-length {asked} changes nothing: {SIDECAR} of {name} says that it was trained at {said} tokens."
+    return () if asked in (None, said) else (text,)
 
 
 def source_config(source: ModelSource, trust_remote_code: bool = False) -> Any:

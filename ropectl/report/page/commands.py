@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from ropectl.evaluate.config import CompareConfig, PasskeyConfig, PerplexityConf
 from ropectl.evaluate.shared_config import VERDICT, ModelConfig
 from ropectl.evaluate.tasks_config import TasksConfig
 from ropectl.hf.model_settings import CHECKPOINT, PERMISSION, SCALING, ConfigSettings
-from ropectl.option import option_of
+from ropectl.option import command_words
 from ropectl.records import ComparisonRecord, MethodRow, PasskeyRecord, PerplexityRecord, TasksRecord
 from ropectl.report.blocks import Command
 
@@ -111,29 +111,4 @@ def _config(kind: type[BaseModel], settings: Mapping[str, Any]) -> Any:
 
 
 def _command(about: str, name: str, config: BaseModel, more: Mapping[str, Any] | None = None) -> Command:
-    fields = type(config).model_fields
-    parts: list[str] = []
-    arguments: list[str] = []
-    for key, field in fields.items():
-        value, option = getattr(config, key), option_of(field)
-        if option is not None and option.panel is None:
-            arguments += [value] if isinstance(value, str) else value
-        elif value != field.default:
-            parts += _flag(option.names[0] if option is not None and option.names else key, value)
-    parts += [part for key, value in (more or {}).items() for part in _flag(key, value)]
-    if any(argument.startswith("-") for argument in arguments):
-        parts, arguments = [], [*parts, "--", *arguments]
-    line = shlex.join(["ropectl", name, *arguments, *parts])
-    return Command(about, line, bool(PERMISSION.changed(config)))
-
-
-def _flag(name: str, value: Any) -> Iterable[str]:
-    flag = f"--{name.removeprefix('--').replace('_', '-')}"
-    if isinstance(value, bool):
-        return [flag if value else f"--no-{flag[2:]}"]
-    if isinstance(value, tuple | list):
-        if all(isinstance(item, int) for item in value):
-            return [flag, ",".join(map(str, value))]
-        return [part for item in value for part in _flag(name, item)]
-    text = f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
-    return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+    return Command(about, shlex.join(command_words(name, config, more)), bool(PERMISSION.changed(config)))
