@@ -52,7 +52,7 @@ class BarReporter(Reporter):
         self._pace, self._amount = Pace(NOTHING, clock), 0
         self._rest, self._estimated = "", clock()
         self._methods: set[str] = set()
-        self._steps, self._last_line = 0, 0.0
+        self._steps, self._last_line, self._steps_pace = 0, 0.0, Pace(NOTHING, clock)
 
     def __enter__(self) -> BarReporter:
         return self
@@ -93,7 +93,7 @@ class BarReporter(Reporter):
         now = self._clock()
         if self._live:
             if now - self._estimated >= _ESTIMATE_EVERY:
-                self._rest, self._estimated = self._remaining(), now
+                self._rest, self._estimated = _left(self._pace), now
             rate = self._amount / max(self._pace.elapsed, 1e-3)
             speed = f"{rate / 1e6:,.0f} MB/s" if self._unit == "bytes" else f"{rate:,.0f} {self._unit}/s"
             state = ", ".join(filter(None, [self._share(), speed, self._rest]))
@@ -105,20 +105,16 @@ class BarReporter(Reporter):
     def _share(self) -> str:
         return f"{self._pace.share:.0%}" if self._pace.total.total else ""
 
-    def _remaining(self) -> str:
-        span = self._pace.remaining()
-        return "" if span is None else f"{duration_range(span)} left"
-
     def _line(self) -> str:
         """Returns what a log is told: how much is done, how long it took, how long the rest will take."""
         done = self._share() or f"{self._amount:,} {self._unit}"
         spent = f"{duration(self._pace.elapsed)} elapsed"
-        return ", ".join(filter(None, [f"{done} done", spent, self._remaining()]))
+        return ", ".join(filter(None, [f"{done} done", spent, _left(self._pace)]))
 
     def steps(self, total: int, done: int) -> None:
         """Begins the bar of the training steps."""
         self._end_part()
-        self._steps = total
+        self._steps, self._steps_pace = total, Pace(Cost(weights=total - done), self._clock)
         self._progress.start()
         self._training = self._progress.add_task("training", total=total, completed=done, state="")
 
@@ -126,7 +122,10 @@ class BarReporter(Reporter):
         """Shows a finished step; in a log, only some of them."""
         self._end_part()
         step = metrics["step"]
+        self._steps_pace.advance(Cost(weights=1))
         state = f"{step}/{self._steps} loss {metrics['loss']:.3f} {metrics['tokens_per_second']:,.0f} tokens/s"
+        if step < self._steps:
+            state += f", {_left(self._steps_pace)}"
         self._progress.update(self._training, completed=step, state=state)
         is_due = self._clock() - self._last_line > LOG_EVERY or step == self._steps
         if self._speaks and not self._live and is_due:
@@ -158,3 +157,9 @@ class BarReporter(Reporter):
         if self._part is not None:
             self._progress.remove_task(self._part)
             self._part = None
+
+
+def _left(pace: Pace) -> str:
+    """Returns how long the rest will take; empty if that is not known."""
+    span = pace.remaining()
+    return "" if span is None else f"{duration_range(span)} left"

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ropectl.compare.budget import LeftOut, in_order
+from ropectl.compare.budget import Budget, LeftOut, in_order
 from ropectl.compare.cells import ComparisonCell
 from ropectl.compare.factory import model_cells
 from ropectl.compare.plan import ComparedModel, make_plan
@@ -122,12 +122,13 @@ def _within(budget: float, entries: Sequence[tuple[int, ComparisonCell, Span | N
     if None in expected.values():
         return {"seconds": budget, "cells": len(entries), "left_out": None, "sentence": None}
     taken, left_out = 0.0, []
+    limit = Budget(budget, began=0.0, clock=lambda: taken)
     for _, cell in in_order([(number, cell) for number, cell, _ in entries], by_model=False):
         span = expected[id(cell)] or Span()
-        if taken and taken + span.middle > budget:
-            left_out.append(cell)
-        else:
+        if limit.allows(span if taken else None):
             taken += span.middle
+        else:
+            left_out.append(cell)
     longer = sum((expected[id(cell)] or Span() for cell in left_out), Span())
     sentence = LeftOut(left_out, len(entries), longer).sentence if left_out else None
     return {"seconds": budget, "cells": len(entries), "left_out": len(left_out), "sentence": sentence}

@@ -114,3 +114,16 @@ def test_a_part_without_a_total_shows_no_rest(shown: Callable[[bool], io.StringI
         reporter.advance(10)
         reporter._progress.refresh()
     assert "left" not in text.getvalue().split("comparing logits")[-1]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_training_says_what_remains_too(shown: Callable[[bool], io.StringIO], terminal: bool) -> None:
+    text, clock = shown(terminal), Clock()
+    with BarReporter(clock=clock) as reporter:
+        reporter.steps(20, 10)
+        for step in range(11, 21):
+            clock.now += 12
+            reporter.step({"step": step, "loss": 2.5, "tokens_per_second": 1000.0})
+            reporter._progress.refresh()
+    assert "15/20 loss 2.500 1,000 tokens/s, 55 s to 1.1 min left" in text.getvalue()
+    assert "20/20 loss 2.500 1,000 tokens/s" in text.getvalue()

@@ -28,18 +28,18 @@ PageOf = Callable[..., str]
 def test_a_killed_run(
     config: CompareConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page_of: PageOf, ropectl: Run
 ) -> None:
-    original, calls = factory.answer_passkeys, []
+    original, calls = factory.measure_perplexity, []
 
     def killed(*args: Any, **kwargs: Any) -> Any:
         calls.append(1)
-        if len(calls) == 2:
+        if len(calls) == 3:  # after the cells of the unscaled model
             raise KeyboardInterrupt
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(factory, "answer_passkeys", killed)
+    monkeypatch.setattr(factory, "measure_perplexity", killed)
     with pytest.raises(KeyboardInterrupt):
         compare_methods(config, tmp_path / "run")
-    monkeypatch.setattr(factory, "answer_passkeys", original)
+    monkeypatch.setattr(factory, "measure_perplexity", original)
     plan = json.loads((tmp_path / "run" / "plan.json").read_text())
     total, done = len(plan["manifest"]["cells"]), len(list((tmp_path / "run" / "cells").glob("*.json")))
     assert 0 < done < total and not (tmp_path / "run" / "comparison.json").exists()
