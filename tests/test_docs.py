@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from ropectl.builtin import TINY_MODEL_DIR
+from ropectl.extras import EXTRAS
 from tests.gguf.loadable_gguf import write_loadable
 from tests.processes import run_python
 
@@ -201,3 +202,17 @@ def test_one_term_for_what_a_method_is_not_made_for() -> None:
         ROOT / "CHANGELOG.md",
     ]
     assert [path.name for path in files if other.search(path.read_text())] == []
+
+
+def test_every_extra_is_told_where_its_feature_is() -> None:
+    """In the readme or a guide, in the table of messages, and nothing is told that there is not."""
+    block = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    declared = set(re.findall(r"^(\w+) = \[", block, re.M))
+    assert set(EXTRAS.values()) == declared - {"dev"}
+    for extra in EXTRAS.values():
+        told = [name for name, text in PAGES.items() if name != "cli.md" and f"pip install 'ropectl[{extra}]'" in text]
+        assert told, extra
+    assert all(
+        f"pip install 'ropectl[{extra}]'" in README and f"ropectl[{extra}]" in CHINESE for extra in ("gguf", "peft")
+    )
+    assert set(re.findall(r"ropectl\\?\[(\w+)\]", "".join(PAGES.values()) + CHINESE)) <= declared
