@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from ropectl.builtin import TINY_MODEL_DIR
+from ropectl.extras import EXTRAS
 from tests.gguf.loadable_gguf import write_loadable
 from tests.processes import run_python
 
@@ -130,6 +131,8 @@ def test_the_chinese_readme_is_whole() -> None:
     assert len(re.findall(r"^#+ ", CHINESE, re.M)) == len(re.findall(r"^#+ ", README, re.M))
     assert len(re.findall(r"^\|", CHINESE, re.M)) == len(re.findall(r"^\|", README, re.M))
     assert len(re.findall(r"[\u4e00-\u9fff]", CHINESE)) > 2000
+    assert "位置插值" in CHINESE and "口令\uff08passkey\uff09" in CHINESE, "the usual words"
+    assert not re.search("位置内插|密钥|通行密钥", CHINESE)
 
 
 @pytest.mark.process
@@ -202,3 +205,17 @@ def test_one_term_for_what_a_method_is_not_made_for() -> None:
         ROOT / "CHANGELOG.md",
     ]
     assert [path.name for path in files if other.search(path.read_text())] == []
+
+
+def test_every_extra_is_told_where_its_feature_is() -> None:
+    """In the readme or a guide, in the table of messages, and nothing is told that there is not."""
+    block = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    declared = set(re.findall(r"^(\w+) = \[", block, re.M))
+    assert set(EXTRAS.values()) == declared - {"dev"}
+    for extra in EXTRAS.values():
+        told = [name for name, text in PAGES.items() if name != "cli.md" and f"pip install 'ropectl[{extra}]'" in text]
+        assert told, extra
+    assert all(
+        f"pip install 'ropectl[{extra}]'" in README and f"ropectl[{extra}]" in CHINESE for extra in ("gguf", "peft")
+    )
+    assert set(re.findall(r"ropectl\\?\[(\w+)\]", "".join(PAGES.values()) + CHINESE)) <= declared

@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "ropectl"
 #: The rooms of the package from the ground up. Each imports only those before it: nothing is on one floor with another.
 ORDER = (
-    "errors", "memory", "printable", "file_reading", "json_reading", "timing", "reporter", "names", "output_places", "option",
+    "errors", "extras", "memory", "printable", "file_reading", "json_reading", "timing", "reporter", "names", "output_places", "option",
     "slips", "lengths", "config_file", "discovery", "specs", "faults", "setting_types", "builtin", "environment", "rope", "records", "runs", "gguf", "hf", "runtimes", "data", "tasks",
     "evaluate", "advise", "checkpoint", "train", "compare", "report", "cli",
 )  # fmt: skip

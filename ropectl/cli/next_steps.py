@@ -7,7 +7,7 @@ started. They are in its record, and on stdout.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,23 +48,24 @@ def after_dry_run(lacks_place: bool = False) -> list[str]:
     return [f"To do it: the same command {'with -o PLACE in place of' if lacks_place else 'without'} --dry-run."]
 
 
-def after_inspection(settings: InspectSettings, record: Mapping[str, Any]) -> list[str]:
+def after_inspection(settings: InspectSettings, shown: Iterable[str | None], geometry: Mapping[str, Any]) -> list[str]:
     """Returns the command that measures what was computed; for a model without scaling, the one that chooses methods.
 
     Args:
         settings: What was inspected.
-        record: What came out for one method, as JSON values.
+        shown: The methods that were shown: without any in the settings, the model's own scaling.
+        geometry: What the model was trained with, as JSON values.
     """
     if settings.geometry is not None:
         return []
-    if settings.methods or record["method"] != "none":  # without a method, it is the model's own scaling
+    if settings.methods or any(method not in (None, "none") for method in shown):
         return _step("To measure it", "compare-methods", _comparison(settings, methods=settings.methods))
     from ropectl.advise.requests import ChoiceSettings
 
     shared = {name: getattr(settings, name) for name in _given(settings, ChoiceSettings)}
     words = command_words(
         "methods",
-        ChoiceSettings(**{**shared, "target_length": 4 * record["geometry"]["original_max_position_embeddings"]}),
+        ChoiceSettings(**{**shared, "target_length": 4 * geometry["original_max_position_embeddings"]}),
     )
     return _command("Methods to try for a longer context", [*words, "--choose"])
 

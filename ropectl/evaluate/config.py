@@ -156,7 +156,7 @@ class CompareConfig(TextConfig, PasskeyGrid):
         Field(
             gt=0,
             le=1,
-            description="exit with code 3 if the pick retrieves a smaller share of passkeys at any length up to the target; it "
+            description="exit with code 3 if the pick retrieves a smaller share of passkeys at a measured length up to the target; it "
             f"then counts as used from there on, else from {USES_ACCURACY:g}",
         ),
         Option(Panel.gates, "A"),
@@ -165,7 +165,8 @@ class CompareConfig(TextConfig, PasskeyGrid):
     fail_above: Annotated[
         float | None,
         Field(
-            gt=0, description="exit with code 3 if the pick's perplexity is above this at any length up to the target"
+            gt=0,
+            description="exit with code 3 if the pick's perplexity is above this at a measured length up to the target",
         ),
         Option(Panel.gates, "PPL"),
         VERDICT,

@@ -6,7 +6,6 @@ checkpoint has to be written to see what a scaling method does to ordinary tasks
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from typing import Annotated, Any
 
@@ -16,6 +15,7 @@ from ropectl.errors import ConfigError
 from ropectl.evaluate.request import asked_method
 from ropectl.evaluate.setup import Setup, load_patched
 from ropectl.evaluate.shared_config import MAX_BATCH, ModelConfig
+from ropectl.extras import check_package
 from ropectl.hf.model.loading import ran_on
 from ropectl.hf.model_settings import CHECKPOINT, EXTENT, LOADING, PERMISSION, SCALING, MethodSpec
 from ropectl.hf.run_names import BosPolicy
@@ -135,10 +135,7 @@ def run_harness(config: HarnessConfig, reporter: Reporter | None = None) -> dict
         RopectlError: If the request cannot work.
     """
     calls = harness_calls(config, reporter)
-    if importlib.util.find_spec("lm_eval") is None:
-        raise ConfigError(
-            "lm-evaluation-harness is not installed.", "pip install 'ropectl[harness]', or leave out --run"
-        )
+    check_package("lm_eval", "--run")
     import lm_eval
     from lm_eval.models.huggingface import HFLM
     from lm_eval.tasks import TaskManager

@@ -40,7 +40,7 @@ def logits(model: Any) -> torch.Tensor:
 def patched(ropectl: Run, file: Path, spec: str, *more: str) -> Path:
     out = file.with_name("patched.gguf")
     code, _, err = ropectl("patch", "--gguf-patch", str(file), "-m", spec, "-o", str(out), *more)
-    assert (code, err) == (0, ""), err
+    assert code == 0 and all(": ropectl " in line for line in err.splitlines()), err
     return out
 
 
@@ -111,7 +111,7 @@ def test_a_patched_checkpoint_hands_its_scaling_on(
     copy = tmp_path / "copy.gguf"
     command[command.index("FILE.gguf")], command[command.index("COPY.gguf")] = str(gguf_file), str(copy)
     code, text, err = ropectl(*command, "--format", "json")
-    assert (code, err) == (0, "")
+    assert code == 0 and all(": ropectl " in line for line in err.splitlines()), err
     rope = read_config(str(copy)).rope
     expected = parse_method(spec).frequencies(rope.geometry, 4 * CONTEXT)
     assert rope.method.frequencies(rope.geometry).inv_freq == pytest.approx(expected.inv_freq, rel=1e-6)

@@ -141,11 +141,14 @@ def test_strict(checkpoint: Checkpoint) -> None:
         patch(folder, method="pi", factor=2, replace=True, strict=True)
 
 
-def test_stderr_of_a_plain_patch_is_empty(checkpoint: Checkpoint, ropectl: Run, tmp_path: Path) -> None:
+def test_stderr_of_a_plain_patch_is_the_next_step(checkpoint: Checkpoint, ropectl: Run, tmp_path: Path) -> None:
     """What libraries say about keys that we wrote on purpose is not for the user."""
     folder = checkpoint()
     for number, spec in enumerate(("yarn:factor=4", "yarn:factor=4,attention_factor=1.3", "pi:factor=4")):
-        code, _, err = ropectl("patch", str(folder), "-m", spec, "-o", str(tmp_path / str(number)))
+        arguments = ("patch", str(folder), "-m", spec, "--overwrite", "-o", str(tmp_path / str(number)))
+        code, _, err = ropectl(*arguments)
+        assert code == 0 and err.count("\n") == 1 and ": ropectl verify-runtime " in err
+        code, _, err = ropectl(*arguments, "--format", "json")
         assert (code, err) == (0, "")
 
 

@@ -64,17 +64,17 @@ def test_after_a_measurement_the_same_is_compared(ropectl: Run, settings: Any, w
 
 def test_after_inspection(ropectl: Run) -> None:
     shown = InspectSettings(methods=("yarn", "pi"), factor=4)
-    [words] = typed(next_steps.after_inspection(shown, {"method": "yarn:factor=4", "geometry": GEOMETRY}))
+    [words] = typed(next_steps.after_inspection(shown, ["yarn:factor=4", "pi:factor=4"], GEOMETRY))
     found = resolved(ropectl, words)
     assert (found["methods"], found["factor"], found["model"]) == (["yarn", "pi"], 4.0, "builtin:tiny")
-    [words] = typed(next_steps.after_inspection(InspectSettings(), {"method": "none", "geometry": GEOMETRY}))
+    [words] = typed(next_steps.after_inspection(InspectSettings(), ["none"], GEOMETRY))
     assert ropectl(*words[1:])[0] == 0 and words[1] == "methods" and "2048" in words
-    scaled = {"method": "pi:factor=4", "geometry": GEOMETRY}
-    assert typed(next_steps.after_inspection(InspectSettings(model="m"), scaled)) == [
+    scaled = ["pi:factor=4"]
+    assert typed(next_steps.after_inspection(InspectSettings(model="m"), scaled, GEOMETRY)) == [
         ["ropectl", "compare-methods", "m"]
     ]
     numbers = InspectSettings(geometry="rotary_dim=32,rope_theta=1e4,original_max_position_embeddings=512")
-    assert next_steps.after_inspection(numbers, scaled) == [], "there is no model to measure"
+    assert next_steps.after_inspection(numbers, scaled, GEOMETRY) == [], "there is no model to measure"
 
 
 @pytest.mark.process

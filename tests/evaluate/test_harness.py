@@ -126,7 +126,7 @@ def test_the_command(calls: list[Any], ropectl: Run, tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused(ropectl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, err = ropectl("harness")
     assert code == 2 and "--task" in err
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("ropectl.extras.find_spec", lambda name: None)
     code, _, err = ropectl("harness", "--task", "arc", "--run")
     assert code == 2 and "ropectl[harness]" in err
 

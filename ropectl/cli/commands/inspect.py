@@ -50,7 +50,8 @@ def inspect(
     if self_test:
         record = check_rotary_code(settings)
         _print_self_test(record, plot, format)
-        next_steps.show(next_steps.after_inspection(settings, record), format)
+        checked = (check["method"] for check in record["checks"])
+        next_steps.show(next_steps.after_inspection(settings, checked, record["geometry"]), format)
         return
     records = inspect_model(settings, every=plot is not None)
     if plot is not None:
@@ -64,7 +65,8 @@ def inspect(
         if number:
             print()
         output.print_parts(inspection_parts(read_as(InspectionRecord, record, "The result", "inspect")))
-    next_steps.show(next_steps.after_inspection(settings, records[0]), format)
+    shown = (record["method"] for record in records)
+    next_steps.show(next_steps.after_inspection(settings, shown, records[0]["geometry"]), format)
 
 
 def _print_self_test(record: dict[str, Any], plot: Path | None, form: options.Format) -> None:

@@ -66,12 +66,10 @@ def merge_adapter(model: Any, adapter: Adapter, allow_pickle: bool = False) -> A
     """Returns the base model with the adapter's changes added to its weights.
 
     Raises:
-        ConfigError: If peft is missing, the adapter is pickled, or it does not fit the base.
+        ConfigError: If the adapter is pickled, or does not fit the base.
     """
-    try:
-        from peft import PeftModel
-    except ImportError:
-        raise ConfigError("Reading a LoRA adapter needs the package peft.", "pip install 'ropectl[peft]'") from None
+    from peft import PeftModel
+
     if not (adapter.path / _WEIGHTS).is_file() and not allow_pickle:
         raise ConfigError(
             f"{adapter.path} has no {_WEIGHTS}; pickled weights can run code while being read.",

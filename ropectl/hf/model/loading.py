@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ropectl.errors import ConfigError
+from ropectl.extras import check_package
 from ropectl.hf.class_defaults import load_hint
 from ropectl.hf.config.adapter import merge_adapter
 from ropectl.hf.config.dialects import text_section
@@ -102,10 +103,11 @@ def load_tokenizer(source: ModelSource, options: LoadOptions) -> Any:
     """Returns the tokenizer; cheap enough for checks before the weights are loaded.
 
     Raises:
-        ConfigError: If it is missing, or needs remote code that is not allowed.
+        ConfigError: If it is missing, or needs remote code that is not allowed, or a package that is not installed.
     """
     from transformers import AutoTokenizer
 
+    _check_packages(source)
     check_tokenizer_files(source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source.tokenizer_location, **_common_arguments(source, options))
@@ -133,6 +135,7 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
     from ropectl.hf.model.patch import apply_rope
     from ropectl.hf.model.rotary import verify_rope
 
+    _check_packages(source)
     device = resolve_device(options.device)
     arguments: dict[str, Any] = {"dtype": resolve_dtype(options.dtype, device.type, source.config) or "auto"}
     if device.type != "cpu":
@@ -151,6 +154,14 @@ def load_model(source: ModelSource, options: LoadOptions) -> Any:
     if source.gguf_file and source.rope.method != rope.method:
         apply_rope(model, source.rope.method, geometry=source.rope.geometry, layers=rope.layer_type)
     return model
+
+
+def _check_packages(source: ModelSource) -> None:
+    """Checks for the packages that a kind of checkpoint needs: its config is read without them."""
+    if source.gguf_file is not None:
+        check_package("gguf", f"Loading {source.name}")
+    if source.adapter is not None:
+        check_package("peft", f"Loading the LoRA adapter {source.name}")
 
 
 def check_loadable(source: ModelSource, options: LoadOptions) -> None:

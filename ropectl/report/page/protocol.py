@@ -70,7 +70,7 @@ def _rules(record: ComparisonRecord) -> list[str]:
             f"Passkeys: a five-digit number in filler text, asked for at the end; {trials} prompts at each of {depths} depths "
             f"and each length, {_seeds(config)}{others}. Answers are scored token by token, which finds "
             "what greedy decoding would write. Wilson 95 % intervals. "
-            f"uses: the whole interval at {wanted:.0%} or above at every length from the trained one up to it."
+            f"uses: the whole interval at {wanted:.0%} or above at every measured length from the trained one up to it."
         )
     rules += [
         "computes: the longest context in which no pair that never made a full turn in training turns further than it did "

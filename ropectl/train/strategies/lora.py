@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ropectl.errors import ConfigError, UnsupportedModelError
+from ropectl.errors import UnsupportedModelError
+from ropectl.extras import check_package
 from ropectl.train.settings import FinetuneSettings
 from ropectl.train.strategies.strategy import Strategy
 
@@ -20,10 +21,7 @@ class LoraStrategy(Strategy):
     def __init__(self, settings: FinetuneSettings) -> None:
         super().__init__(settings)
         self.keeps_adapter = settings.merge is False
-        try:
-            import peft  # noqa: F401
-        except ImportError:
-            raise ConfigError("--strategy lora needs the package peft.", "pip install 'ropectl[peft]'") from None
+        check_package("peft", "--strategy lora")
 
     def prepare(self, model: Any) -> None:
         """Adds the matrices in place; before training, the output of the model stays the same."""
