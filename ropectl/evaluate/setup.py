@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ropectl.data.selection import select_documents, select_windows
 from ropectl.data.sources import check_source, open_source
 from ropectl.data.tokens import DocumentSet, bos_token
 from ropectl.errors import ConfigError, DataError
@@ -168,6 +167,8 @@ class Setup:
             ConfigError: If documents are to be cut into windows shorter than every length.
             DataError: If no document reaches even the shortest length.
         """
+        from ropectl.data.selection import select_documents, select_windows  # numpy loads here
+
         config = self.config
         assert isinstance(config, TextConfig)
         size = window_tokens(config, lengths, document_tokens)

@@ -59,7 +59,7 @@ def test_more_context_helps_inside_the_window(tiny: Setup) -> None:
 def test_fails_past_the_window_and_is_repaired(tiny: Setup) -> None:
     lengths = [512, 2048]
     documents = tiny.documents(lengths)
-    documents = replace(documents, documents=documents.documents[:2])
+    documents = replace(documents, documents=documents.documents[:2], clusters=[])
     measured = {
         spec: prefix_points(tiny.model, parse_method(spec), tiny.geometry, documents, lengths)
         for spec in ("none", "yarn:factor=4")

@@ -191,16 +191,16 @@ def test_bad_input(ropectl: Run, monkeypatch: pytest.MonkeyPatch, arguments: lis
     [
         (
             [40, 40, 10],
-            "Uses 1024 tokens: at least 90% of the keys are found up to there; 25% of the keys are found at 2048 tokens.",
+            "Uses 1024 tokens: at least 90% of the keys are found at 512 and 1024 tokens; 25% of the keys are found at 2048 tokens.",
         ),
         (
             [40, 40, 40],
-            "Uses 2048 tokens, the longest that was measured: at least 90% of the keys are found at every length.",
+            "Uses 2048 tokens, the longest that was measured: at least 90% of the keys are found at 512, 1024 and 2048 tokens.",
         ),
         ([10, 40, 40], "Uses no evaluated length: 25% of the keys are found at 512 tokens, 90% wanted."),
         (
             [40, 38, 10],
-            "Uses 512 tokens: at least 90% of the keys are found up to there; 25% of the keys are found at 2048 tokens. "
+            "Uses 512 tokens: at least 90% of the keys are found at 512 tokens; 25% of the keys are found at 2048 tokens. "
             "Use at 1024 tokens: not resolved, the 95 % interval holds the limit; about 139 prompts would tell (40 measured).",
         ),
         (
