@@ -65,4 +65,4 @@ def test_every_number_is_there(preset: str | None) -> None:
 
 def test_key_tokens_tell_their_share() -> None:
     text = rendered(protocol="key-tokens")
-    assert "1048576 524288 223456789 123456789 55.25% 2.50e+07" in text and "2097152 n/a n/a 0 n/a n/a" in text
+    assert "1048576* 524288 223456789 123456789 55.25% 2.50e+07" in text and "2097152 n/a n/a 0 n/a n/a" in text
