@@ -195,5 +195,5 @@ def _markers(
         trained = sample_line(Look("#444444", "", "o"), markersize=6.5)
         legend.append(("larger: trained", trained))
     if any((each.subject.uses or 0) >= length for each in found):
-        legend.append(("ring: finds planted numbers", sample_line(Look("#444444", "", "o"), **_RING, markersize=8)))
+        legend.append(("ring: finds passkeys", sample_line(Look("#444444", "", "o"), **_RING, markersize=8)))
     return legend
