@@ -67,7 +67,7 @@ def difference_cell(one: Difference | None) -> Cell:
         return Cell(NOT_AVAILABLE)
     is_share = one.measure in ("passkey", "task")
     scale, digits = (100, 0) if is_share else (1, 3)
-    text = f"{scale * one.value + 0.0:+.{digits}f}"
+    text = f"{round(scale * one.value, digits) + 0.0:+.{digits}f}"  # no negative zero
     if one.ci_low is None or one.ci_high is None:
         return Cell(text, value=one.value)
     text += f"\u00b1{scale * (one.ci_high - one.ci_low) / 2:.{digits}f}"
