@@ -41,11 +41,16 @@ def _inverse(found: re.Match[str]) -> str | None:
     return f"{1 / value:g}" if 0 < value < 1 else None
 
 
+def _share(found: re.Match[str]) -> str | None:
+    value = float(found[1])
+    return f"{value / 100:g}" if value <= 100 or "%" in found[0] else None
+
+
 SLIPS = (
     Slip(_NUMBER, _inverse, "It says how many times longer.", "factor"),
     Slip(_TIMES.pattern, lambda found: found[1] or found[2]),
     Slip(r"\d+(?:\.\d+)?\s*[kKmM]", lambda found: found[0], "That is a length.", "factor", "target_length"),
-    Slip(rf"{_NUMBER}\s*%?", lambda found: f"{float(found[1]) / 100:g}", "A share is a number from 0 to 1."),
+    Slip(rf"{_NUMBER}\s*%?", _share, "A share is a number from 0 to 1."),
     Slip(
         r"[\d.,\s%]*[.,%][\d.,\s%]*",
         lambda found: str(len(found[0].split(","))),
