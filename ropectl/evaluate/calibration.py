@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from ropectl.evaluate.short_passes import TimedPass
 from ropectl.timing.load import Load
 from ropectl.timing.operations import Cost
@@ -67,7 +69,7 @@ class Calibration:
     @property
     def speed(self) -> Speed:
         """The rates that agree with it."""
-        slowed = None if not self.is_busy else 1.0 if self.load is None else self.load.slowdown
+        slowed = None if not self.is_busy else 1.0 if self.load is None else self.load.slowdown(torch.get_num_threads())
         return Speed.calibrated(self._timed, [each.alone for each in self.passes], _MARGIN, slowed)
 
     @property

@@ -28,10 +28,9 @@ class Load:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return cls(average, cores)
 
-    @property
-    def slowdown(self) -> float:
-        """How much longer work takes that needs all cores, if it has its share of them."""
-        return 1.0 + (self.average or 0.0) / self.cores
+    def slowdown(self, threads: int) -> float:
+        """Returns how much longer work on so many threads takes if all that wants to run has its share of the cores."""
+        return max(1.0, ((self.average or 0.0) + threads) / self.cores)
 
     @property
     def is_high(self) -> bool:

@@ -95,7 +95,8 @@ class Speed:
 
         How the parts of a pass compare is told from its times without other work, which hardly vary; the timings then say
         how fast operations and passes are in all. The range is that without each pass in turn. On a busy machine it goes
-        from no other work to as much as slowed the slower half of the timings, or its load; its middle is the geometric one.
+        from no other work to as much as slowed the slower half of the timings, of which its middle is the geometric one, or
+        as much as its load says.
 
         Args:
             timed: Passes of different sizes.
@@ -105,8 +106,9 @@ class Speed:
         """
         rows, shapes = [each.cost.parts for each in timed], _possible([each.cost.parts for each in timed], alone)
         if slowed is not None:
-            slow = max(slowed, _slowdown(timed, alone)[1])
-            low, middle, high = shapes, _scaled(shapes[0], math.sqrt(slow)), [_scaled(each, slow) for each in shapes]
+            _, slow = _slowdown(timed, alone)
+            low, middle = shapes, _scaled(shapes[0], math.sqrt(slow))
+            high = [_scaled(each, max(slow, slowed)) for each in shapes]
         else:
             usual, quick = [median(each.seconds) for each in timed], [_quick(each.seconds) for each in timed]
             agreeing = _agreeing(shapes[0], rows, usual)

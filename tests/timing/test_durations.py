@@ -52,7 +52,7 @@ def test_a_range_names_a_unit_once(low: float, high: float, expected: str) -> No
 def test_a_load_is_high_when_more_wants_to_run_than_there_are_cores() -> None:
     assert (
         Load(3.4, 2).is_high
-        and Load(3.4, 2).slowdown == pytest.approx(2.7)
+        and Load(3.4, 2).slowdown(2) == pytest.approx(2.7)
         and not Load(2.0, 2).is_high
         and not Load(None, 1).is_high
     )

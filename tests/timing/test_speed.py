@@ -89,6 +89,7 @@ def test_on_a_busy_machine_the_range_begins_at_what_it_takes_without_other_work(
         [Timed(cost, [truth(cost)]) for cost in PASSES], list(map(truth, PASSES)), 1.2, slowed=3.0
     )
     assert loaded.seconds(work).high == pytest.approx(3.6 * truth(work), rel=0.02), "quiet for a moment, says the load"
+    assert loaded.seconds(work).middle == pytest.approx(truth(work), rel=0.02)
     assert span.high > 20 * truth(work) and span.middle == pytest.approx((span.low * span.high) ** 0.5, rel=0.02)
 
 
