@@ -59,18 +59,16 @@ def references(rows: Sequence[MethodRow], pick: Pick | None, against: Sequence[s
             for index, row in enumerate(rows)
             if row.model in against or (row.model == rows[0].model and row.training is None and row.method in wanted)
         ]
-    picked = [] if pick is None else [picked_index(rows, pick)]
-    return list(dict.fromkeys([0, *picked]))
+    return [0, index] if (index := picked_index(rows, pick)) else [0]
 
 
-def picked_index(rows: Sequence[MethodRow], pick: Pick) -> int:
-    """Returns the index of the picked row."""
+def picked_index(rows: Sequence[MethodRow], pick: Pick | None) -> int | None:
+    """Returns the index of the picked row; None if none is."""
+    if pick is None:
+        return None
     key = pick.model, pick.method, pick.training
-    return next(
-        index
-        for index, row in enumerate(rows)
-        if (row.model, row.method, row.training.id if row.training else None) == key
-    )
+    keys = [(row.model, row.method, row.training.id if row.training else None) for row in rows]
+    return keys.index(key) if key in keys else None
 
 
 def differences(

@@ -98,9 +98,10 @@ def comparison_verdict(rows: Sequence[MethodRow], pick: Pick | None, target_leng
         pick: The preferred one; None if nothing could decide.
         target_length: The context that the comparison is about [tokens].
     """
-    if pick is None:
+    index = picked_index(rows, pick)
+    if index is None:
         return ["Nothing was measured that could decide between the methods."]
-    row = rows[picked_index(rows, pick)]
+    row = rows[index]
     name = short_spec(row.method) + (", tuned" if row.training else "")
     if row.model != rows[0].model:
         name = f"{row.model}, {name}"

@@ -51,8 +51,7 @@ class Calibration:
     @property
     def slowdown(self) -> float:
         """How much longer passes took than on a machine without other work."""
-        own = [each for each in self.passes if each.seconds]
-        return sum(sum(each.seconds) / len(each.seconds) for each in own) / sum(each.alone for each in own)
+        return self._longer_than(lambda each: each.alone)
 
     @property
     def is_busy(self) -> bool:
@@ -63,8 +62,11 @@ class Calibration:
     @property
     def gain_of_one_thread(self) -> float:
         """How much longer passes took than on one thread of the CPU, which waits for no other."""
+        return self._longer_than(lambda each: each.one_thread)
+
+    def _longer_than(self, other: Callable[[TimedPass], float]) -> float:
         own = [each for each in self.passes if each.seconds]
-        return sum(sum(each.seconds) / len(each.seconds) for each in own) / sum(each.one_thread for each in own)
+        return sum(sum(each.seconds) / len(each.seconds) for each in own) / sum(map(other, own))
 
     @property
     def speed(self) -> Speed:

@@ -98,9 +98,10 @@ def test_interval_of_two_shares() -> None:
     low, high = wilson_interval(8, 16)
     arm = math.hypot(0.5 - low, high - 0.5)
     assert shares_interval(pairs) == pytest.approx((-arm, arm))
-    # What Newcombe (1998) prints for 36 and 12 of 50, with 12 in both and 24 in the first alone, is near 0.48.
+    # 36 and 12 of 50, the second among the first: correlation narrows the interval, which holds the difference.
     low, high = shares_interval([(1.0, 1.0)] * 12 + [(1.0, 0.0)] * 24 + [(0.0, 0.0)] * 14)
-    assert low < 0.48 < high and low > 0.3
+    (low1, _), (_, high2) = wilson_interval(36, 50), wilson_interval(12, 50)
+    assert low < 0.48 < high and low > 0.48 - math.hypot(0.72 - low1, high2 - 0.24)
     none_differ = shares_interval([(1.0, 1.0)] * 40)
     assert none_differ[0] < 0 < none_differ[1]  # 40 equal answers do not prove equality
 

@@ -161,3 +161,13 @@ def test_intervals_of_shares_cover_at_their_rate(trials: int) -> None:
         covered += low <= share <= high
     assert 0.93 <= covered / 2000 <= 0.97
     assert score_interval([0.25] * trials) == wilson_interval(0.25 * trials, trials)
+
+
+def test_many_units_are_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws of 50,000 trials would take gigabytes; up to 500 units they are made."""
+    from ropectl.evaluate.judging import statistics
+
+    monkeypatch.setattr(statistics, "_draws", lambda units: pytest.fail("drawn"))
+    low, high = mean_interval([0.0, 0.5, 1.0, 0.5] * 12_500) or (0.0, 0.0)
+    error = math.sqrt(0.125 / 49_999)
+    assert (low, high) == pytest.approx((0.5 - 1.96 * error, 0.5 + 1.96 * error), abs=1e-5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ropectl.evaluate.judging.statistics import by_seed, summarize_scores, wilson_interval
 from ropectl.evaluate.judging.verdicts import ScoredLength
@@ -88,30 +88,29 @@ def _pooled(cells: Sequence[PasskeyCell]) -> PasskeyCell:
     if len(cells) == 1:
         return cells[0]
     cells = sorted(cells, key=lambda cell: cell.seeds)
-    correct, trials = sum(cell.correct for cell in cells), sum(cell.trials for cell in cells)
-    low, high = wilson_interval(correct, trials)
     return replace(
         cells[0],
-        correct=correct,
-        trials=trials,
-        accuracy=correct / trials,
-        ci_low=low,
-        ci_high=high,
-        answer_logprob=_mean_logprob(cells),
-        num_differing=_total([cell.num_differing for cell in cells]),
+        **_together(cells),
         outcomes=[outcome for cell in cells for outcome in cell.outcomes],
         seeds=[seed for cell in cells for seed in cell.seeds],
     )
 
 
-def _mean_logprob(cells: Sequence[PasskeyCell]) -> float | None:
+def _together(cells: Sequence[PasskeyCell]) -> dict[str, Any]:
+    """Returns what cells come to together, by field."""
+    correct, trials = sum(cell.correct for cell in cells), sum(cell.trials for cell in cells)
+    low, high = wilson_interval(correct, trials)
     known = [(cell.answer_logprob, cell.trials) for cell in cells if cell.answer_logprob is not None]
-    return sum(logprob * trials for logprob, trials in known) / sum(trials for _, trials in known) if known else None
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    differing = [cell.num_differing for cell in cells if cell.num_differing is not None]
+    return {
+        "correct": correct,
+        "trials": trials,
+        "accuracy": correct / trials,
+        "ci_low": low,
+        "ci_high": high,
+        "answer_logprob": sum(value * n for value, n in known) / sum(n for _, n in known) if known else None,
+        "num_differing": sum(differing) if differing else None,
+    }
 
 
 def scored_length(entry: PasskeyLength) -> ScoredLength:
@@ -120,20 +119,12 @@ def scored_length(entry: PasskeyLength) -> ScoredLength:
 
 
 def _at_length(cells: Sequence[PasskeyCell]) -> PasskeyLength:
-    correct, trials = sum(cell.correct for cell in cells), sum(cell.trials for cell in cells)
-    low, high = wilson_interval(correct, trials)
     seeds, spread = _seeds(cells)
     return PasskeyLength(
         length=cells[0].length,
-        correct=correct,
-        trials=trials,
-        accuracy=correct / trials,
-        ci_low=low,
-        ci_high=high,
-        answer_logprob=_mean_logprob(cells),
+        **_together(cells),
         depths=list(cells),
         beyond_capacity=cells[0].beyond_capacity,
-        num_differing=_total([cell.num_differing for cell in cells]),
         seeds=seeds,
         seed_spread=spread,
     )

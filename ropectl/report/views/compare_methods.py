@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from ropectl.compare.differences import picked_index
 from ropectl.data.units import drawn_unit, scored_units
 from ropectl.evaluate.judging.statistics import independent_units
 from ropectl.records import FEW_DOCUMENTS, ComparisonRecord, MethodRow
@@ -115,14 +116,7 @@ def _lacks(row: MethodRow, missing: int) -> str:
 
 def picked_row(record: ComparisonRecord) -> int | None:
     """Returns the index of the picked row; None if nothing is picked."""
-    pick = record.pick
-    if pick is None:
-        return None
-    key = pick.model, pick.method, pick.training
-    for index, row in enumerate(record.rows):
-        if (row.model, row.method, row.training.id if row.training else None) == key:
-            return index
-    return None
+    return picked_index(record.rows, record.pick)
 
 
 def _with_curves(table: Table, grid: LengthGrid, same_tokens: bool) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -103,3 +104,36 @@ def test_verdicts_are_sentences(joined: Any) -> None:
     assert first.cells[2].text == "Models up to 512 tokens (8 documents). Perplexity: no change."
     assert second.cells[2].text == ""
     assert sentences(["dynamic-yarn computes all", " ", "so it is!"]) == "dynamic-yarn computes all. So it is!"
+
+
+def test_single_runs_of_the_same_text_and_prompts_are_paired(joined: Any) -> None:
+    """Losses by document, passkeys by prompt, against the first of their kind; what differs in text or prompts is no pair."""
+    runs = []
+    for value, right, tokens in ((9.0, 5, "aa"), (10.0, 1, "aa"), (8.0, 5, "bb")):
+        loss = records.perplexity() | {"points": [records.point(256, value)], "unscaled": []}
+        loss["manifest"] = loss.get("manifest", {}) | {"tokens_sha256": tokens}
+        found = records.passkey() | {"lengths": [records.retrieval(256, [right] * 5)]}
+        found["manifest"] = found.get("manifest", {}) | {"prompts_sha256": tokens}
+        runs += [loss, found]
+    blocks = joined(*runs)
+    pairs = {b.title: b for b in blocks if isinstance(b, Table) and "in pairs" in b.title}
+    assert [title.partition(",")[0] for title in pairs] == ["Loss against a.json", "Passkeys against b.json"]
+    losses, keys = pairs.values()
+    assert [row.name for row in losses.rows] == ["c.json"] and [row.name for row in keys.rows] == ["d.json"]
+    assert (
+        losses.rows[0].cells[0].value == pytest.approx(math.log(10 / 9), abs=0.003) and not losses.rows[0].cells[0].mark
+    )
+    assert keys.rows[0].cells[0].value == pytest.approx(-0.8) and keys.rows[0].cells[0].tone == "bad"
+
+
+def test_tasks_of_the_same_prompts_are_paired(joined: Any) -> None:
+    first, second = records.tasks(1), records.tasks(1)
+    for record, right in ((first, 1.0), (second, 0.0)):
+        for entry in (entry for task in record["tasks"] for entry in task["lengths"]):
+            entry["scores"] = [right] * 20
+    blocks = joined(first, second)
+    found = {b.title: b for b in blocks if isinstance(b, Table)}
+    names = {task["task"] for task in first["tasks"]}
+    assert {f"{name}: score in %" for name in names} <= found.keys()
+    pairs = [table for title, table in found.items() if "score against a.json, in pairs" in title]
+    assert len(pairs) == len(names) and all(row.cells[0].value == -1.0 for table in pairs for row in table.rows)
